@@ -38,6 +38,7 @@ class Mode(NamedTuple):
     autocast: tuple[str, Any] | None = None  # type of device, dtype of products
     dispatch: Any = None  # sees every operation before it runs: see `utils/_checkpoint_policy.py`
     dispatch_modes: tuple[Any, ...] = ()  # see Note [Below autograd] in `_dispatch/__init__.py`
+    recording: Any = None  # writes down what is done to arrays: see Note [Traced arrays] in `compiler/_traced.py`
 
     @property
     def tracks(self) -> bool:

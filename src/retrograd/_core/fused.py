@@ -103,7 +103,7 @@ class Fused(Shown):
             if getattr(array, "stores_only", False):
                 refuse(self.node_name, self.node_name.partition("Backward")[0], array.dtype)
         xp = _library(arrays)
-        if xp.is_meta:
+        if xp.runs_operations:
             return xp.run_fused(self, arrays, params)  # type: ignore[no-any-return]
         half = None if self.takes_halves else _half_of(arrays)
         if half is None:
@@ -116,8 +116,8 @@ class Fused(Shown):
     def pull_back(self, g: Any, needed: tuple[bool, ...], residuals: Any, arrays: Sequence[Any], params: Any) -> Any:
         """Run the backward on raw arrays; the edges bring gradients to the inputs' dtypes."""
         xp = _library(arrays)
-        if xp.is_meta:
-            return xp.pull_back_fused(needed, arrays)
+        if xp.runs_operations:
+            return xp.pull_back_fused(self, g, needed, residuals, arrays, params)
         if not self.takes_halves and _half_of(arrays) is not None:
             arrays = [_single(a) for a in arrays]
             g = tuple(map(_single, g)) if type(g) is tuple else _single(g)

@@ -72,7 +72,7 @@ class MetaModule:
 class MetaNamespace(ArrayNamespace):
     """The vocabulary over meta arrays: words by their shapes. What they have in NumPy's does the rest."""
 
-    is_meta = True
+    is_meta = runs_operations = True
 
     def __init__(self) -> None:
         super().__init__(MetaModule())
@@ -125,7 +125,9 @@ class MetaNamespace(ArrayNamespace):
         outs = tuple([_settled(one, half) for one in (out if isinstance(out, tuple) else (out,))])
         return (outs if isinstance(out, tuple) else outs[0]), None
 
-    def pull_back_fused(self, needed: Sequence[bool], arrays: Sequence[Any]) -> list[Any]:
+    def pull_back_fused(
+        self, operation: Any, g: Any, needed: Sequence[bool], residuals: Any, arrays: Sequence[Any], params: Any
+    ) -> list[Any]:
         """Return the gradients of a fused operation: each has the shape and the dtype of its input."""
         return [fresh(a.shape, a.dtype) if wanted else None for wanted, a in zip(needed, arrays, strict=True)]
 

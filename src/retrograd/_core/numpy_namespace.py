@@ -97,6 +97,7 @@ class ArrayNamespace:
     """The vocabulary for one raw array library (`numpy` or `cupy`)."""
 
     is_meta = False
+    runs_operations = False  # whether primitives and fused operations are left to it as a whole
 
     def __init__(self, module: Any) -> None:
         self.module = module

@@ -263,7 +263,7 @@ class Primitive(Shown):
             if type(arg) is StoredArray:
                 return run_stored(self, args, params)
             if (own := raw_namespace(arg)) is not numpy_namespace:
-                if own.is_meta:
+                if own.runs_operations:
                     return own.run(self, args, params)
                 xp, args = own, _on_one_device(self, own, args)
                 break

@@ -220,6 +220,19 @@ class _Text:
         base, offset = map(self.of, step.args)
         return self.put(f"getelementptr i8, ptr {base}, i64 {offset}")
 
+    def _product(self, step: Step) -> str:
+        """Call BLAS's product of matrices by its address: `detail` has what is known, the arguments are pointers."""
+        cell, x, y, out = map(self.of, step.args)
+        function = self.put(f"load ptr, ptr {cell}")
+        left, right, rows, columns, inner, x_step, y_step, out_step, add = step.detail
+        number, one, old = TYPES[step.type], _number(1.0, step.type), _number(1.0 if add else 0.0, step.type)
+        turned = [112 if one else 111 for one in (left, right)]
+        self.line(
+            f"call void {function}(i32 101, i32 {turned[0]}, i32 {turned[1]}, i64 {rows}, i64 {columns}, i64 {inner}, {number} {one}, "
+            f"ptr {x}, i64 {x_step}, ptr {y}, i64 {y_step}, {number} {old}, ptr {out}, i64 {out_step})"
+        )
+        return ""
+
     def _access(self) -> str:
         return f", !llvm.access.group {self.group[-1]}" if self.group else ""
 

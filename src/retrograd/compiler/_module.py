@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from ..nn import Module
@@ -12,13 +13,28 @@ class OptimizedModule(Module):
 
     __module__ = "retrograd._dynamo.eval_frame"
 
-    def __init__(self, mod: Module) -> None:
+    def __init__(self, mod: Module, compiled: Any = None) -> None:
         super().__init__()
         self._orig_mod = mod
         self.training = mod.training
+        self.__dict__["_compiled_forward"] = compiled  # what computes; None: the module itself
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self._orig_mod(*args, **kwargs)
+        run = self.__dict__.get("_compiled_forward")
+        return self._orig_mod(*args, **kwargs) if run is None else run(*args, **kwargs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> OptimizedModule:
+        """Copy the module, which is compiled anew."""
+        return self._again(copy.deepcopy(self._orig_mod, memo))
+
+    def _again(self, module: Module) -> OptimizedModule:
+        from .. import compiler
+
+        run = self.__dict__.get("_compiled_forward")
+        return OptimizedModule(module) if run is None else compiler.compile(module, fullgraph=run._compiled.fullgraph)
+
+    def __reduce__(self) -> Any:
+        return _made_again, (self._orig_mod, self.__dict__.get("_compiled_forward") is not None)
 
     def __getattr__(self, name: str) -> Any:
         if name == "_orig_mod":
@@ -37,3 +53,28 @@ class OptimizedModule(Module):
 
     def __len__(self) -> int:
         return len(self._orig_mod)
+
+
+class CompiledForward:
+    """The `forward` of a module that compiles itself (`Module.compile`). A copy of the module gets its own."""
+
+    def __init__(self, module: Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        from .. import compiler
+
+        self.module, self.args, self.options = module, args, options
+        self.run = compiler.compile(type(module).forward.__get__(module), *args, **options)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.run(*args, **kwargs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledForward:
+        return CompiledForward(memo.get(id(self.module), self.module), self.args, self.options)
+
+    def __reduce__(self) -> Any:
+        return CompiledForward, (self.module, self.args, self.options)
+
+
+def _made_again(module: Module, is_compiled: bool) -> OptimizedModule:
+    from .. import compiler
+
+    return compiler.compile(module) if is_compiled else OptimizedModule(module)

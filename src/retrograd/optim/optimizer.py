@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from .._dtypes import float32, float64, get_default_dtype
-from .._modes import current_mode, restore_mode, set_grad
+from .._modes import current_mode, read_mode, restore_mode, set_grad
 from .._tracebacks import guard_methods, guard_own, hide
 from .._warnings import warn
 from ..autograd.grad_mode import enable_grad
@@ -178,6 +178,8 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients, or fill them with zeros."""
+        if (mode := read_mode()) is not None and mode.recording is not None:
+            mode.recording.need_known([param for group in self.param_groups for param in group["params"]])
         for group in self.param_groups:
             for param in group["params"]:
                 if set_to_none:
@@ -201,6 +203,8 @@ class Optimizer:
         @functools.wraps(func)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             self = args[0]
+            if (mode := read_mode()) is not None and mode.recording is not None:
+                return mode.recording.call_later(wrapper, args, kwargs)
             if _global_optimizer_pre_hooks or self._optimizer_step_pre_hooks:
                 for hook in chain(_global_optimizer_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
                     result = hook(self, args, kwargs)

@@ -20,6 +20,7 @@ from .._places import describe, user_frame
 from ..overrides import UNSEEING, hold
 
 get_frame = sys._getframe
+RAW = (np.ndarray, np.generic)
 
 
 class _Leaf:
@@ -287,8 +288,11 @@ def wrap(array: Any, edge: Any = None, storage: Storage | None = None) -> Any:
     tensor._storage = storage
     tensor._extra = None
     mode = read_mode()
-    if mode is not PLAIN and mode is not NO_GRAD and mode is not None and mode.transforms:
-        mark_born(tensor)
+    if mode is not PLAIN and mode is not NO_GRAD and mode is not None:
+        if mode.recording is not None and isinstance(array, RAW):
+            tensor._array = mode.recording.constant(array)
+        if mode.transforms:
+            mark_born(tensor)
     return tensor
 
 

@@ -1,4 +1,4 @@
-"""torch._dynamo: the switches of torch's compiler that scripts set. See `compiler`: nothing is compiled here."""
+"""torch._dynamo: the switches of torch's compiler that scripts set. See `compiler` for what compiles."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import _dtypes
-from ..._modes import NO_GRAD, PLAIN, read_mode
+from ..._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from ..._ops import dropout as d
 from ...overrides import overridable, overridable_as, takes_out
 from ...tensor import _base
@@ -59,15 +59,19 @@ def _scaled_noise(input: Any, p: float, feature: bool) -> Any:
     """Draw 1 / (1 - p) for what is kept and 0 for what is dropped."""
     mode = read_mode()
     array = input._array
+    recording = None if mode is None else mode.recording
     if (
         not feature
-        and (mode is PLAIN or mode is NO_GRAD)
-        and type(array) is NDARRAY
+        and (mode is PLAIN or mode is NO_GRAD or (recording is not None and not current_mode().transforms))
+        and (type(array) is NDARRAY or recording is not None)
         and array.ndim
         and ((dtype := array.dtype) is F32 or dtype is F64)
         and array.flags.c_contiguous
     ):
-        return _base.wrap(_noise(array.size, 1 - p, dtype).reshape(array.shape))
+        size, shape = array.size, array.shape
+        if recording is not None:
+            return _base.wrap(recording.draw(lambda: _noise(size, 1 - p, dtype).reshape(shape)))
+        return _base.wrap(_noise(size, 1 - p, dtype).reshape(shape))
     return _kept(input, p, feature).div_(1 - p)
 
 

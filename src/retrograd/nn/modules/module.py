@@ -1086,7 +1086,11 @@ class Module:
         return self
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: modules run as they are."""
+        """Let calls of this module run compiled, as `torch.compile(module, ...)` does; the module stays what it is."""
+        from ...compiler._module import CompiledForward
+
+        if "forward" not in self.__dict__:
+            self.__dict__["forward"] = CompiledForward(self, args, kwargs)
 
 
 def _forget(name: str, *places: Any) -> None:

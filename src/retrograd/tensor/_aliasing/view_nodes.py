@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..._core import primitive as core
-from ..._core.arrays import LevelArray, is_meta, levels_of
+from ..._core.arrays import LevelArray, levels_of
 from ..._core.primitive import Primitive, vocabulary
 from ..._graph.node import InputFacts, Meta, Node
 from ..._modes import current_mode
@@ -154,7 +154,8 @@ class CopySlices(Node):
 
     def _replace(self, g: Any, value: Any, graph: bool, shape: tuple[int, ...], dtype: Any) -> Any:
         if not graph and isinstance(g, (np.ndarray, np.generic)) and not isinstance(value, LevelArray):
-            out = g.copy() if is_meta(g) else np.array(g, order="C")
+            own = type(g) is not np.ndarray and not isinstance(g, np.generic)  # a meta array, or a recorded one
+            out = g.copy() if own else np.array(g, order="C")
             part = replay(out, self.steps)
             if np.may_share_memory(part, out):  # else a reshape had to copy
                 part[...] = value

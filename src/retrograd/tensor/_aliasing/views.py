@@ -300,6 +300,8 @@ def write_array(tensor: Any, value: Any) -> None:
         from .signs import write_stored
 
         return write_stored(tensor, value, write_array)
+    if (mode := read_mode()) is not None and mode.recording is not None:
+        mode.recording.need_traced((tensor,))
     target = materialise(tensor)
     if tensor._storage is not None:
         refuse_inference(tensor._storage)

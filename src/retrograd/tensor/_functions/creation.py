@@ -56,6 +56,8 @@ def finish(array: Any, device: Any = None, requires_grad: bool = False) -> Any:
         mode = current_mode()
         if mode.inference:
             mark_inference(tensor)
+        if mode.recording is not None and isinstance(array, _base.RAW):
+            tensor._array = mode.recording.constant(array)
         if mode.transforms:
             mark_born(tensor)
     if requires_grad is not False:

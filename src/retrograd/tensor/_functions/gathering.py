@@ -101,6 +101,8 @@ def few_inside(array: Any, low: int, high: int) -> bool:
     """Tell whether few indices are all in [low, high); Python's numbers are quicker than NumPy's reductions."""
     if is_meta(array):
         return True
+    if type(array) is not np.ndarray:  # a recorded one, whose numbers can be compared only
+        return not array.size or bool(array.min() >= low and array.max() < high)
     numbers = array.ravel().tolist()
     return not numbers or (low <= min(numbers) and max(numbers) < high)
 
@@ -112,7 +114,7 @@ def check_bounds(array: Any, size: int, axis: int, error: type[Exception] = Runt
         return
     if array.size < 16 and few_inside(array, 0, size):
         return
-    if int(array.min()) < 0 or int(array.max()) >= size:
+    if array.min() < 0 or array.max() >= size:
         wrong = int(array[(array < 0) | (array >= size)].flat[0])
         raise error(f"{before}index {wrong} is out of bounds for dimension {axis} with size {size}")
 
@@ -122,7 +124,7 @@ def refuse_outside(array: Any, size: int) -> None:
     array = raw_leaf(array)
     if not array.size or (array.size < 16 and few_inside(array, 0, size)):
         return
-    if int(array.min()) < 0 or int(array.max()) >= size:
+    if array.min() < 0 or array.max() >= size:
         raise IndexError("index out of range in self")
 
 
@@ -165,7 +167,7 @@ _LAYOUTS = tuple((slice(None),) * axis + (ARRAY,) for axis in range(4))
 
 def _check_select_bounds(at: Any, own: Any, axis: int) -> None:
     size = own.shape[axis] if own.ndim else 1
-    if is_meta(at):
+    if is_meta(at) or (type(at) is not np.ndarray and few_inside(at, 0, size)):
         return
     found = at.ravel().tolist() if at.size < 16 else (int(at.min()), int(at.max()))
     for one in found:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import _random
 from ..._device import device as device_type
-from ..._modes import Block
+from ..._modes import Block, read_mode
 from ...overrides import declared
 from .. import _base
 from .._base import wrap
@@ -86,6 +86,8 @@ def chosen(name: str, generator: Any) -> Any:
     """Return the generator of a call: the default one unless another is given."""
     if generator is None:
         return default_generator
+    if (mode := read_mode()) is not None and mode.recording is not None and generator is not default_generator:
+        mode.recording.refuse("random numbers are drawn from a generator of the program's own")
     if not isinstance(generator, _random.Generator):
         kind = type(generator).__name__
         raise TypeError(f"{name}() received an invalid combination of arguments - got (generator={kind})")

@@ -78,8 +78,9 @@ def in_batches(values: Any, levels: list[Level]) -> Any:
 
 def drawn(shape: tuple[int, ...], draw: Any) -> Any:
     """Draw values; under vmap, for each sample or once for all, as its `randomness` says."""
-    if not current_mode().transforms:
-        return draw(shape)
+    mode = current_mode()
+    if not mode.transforms:
+        return draw(shape) if mode.recording is None else mode.recording.draw(lambda: draw(shape))
     levels = levels_to_draw()
     return in_batches(draw((*[level.size for level in reversed(levels)], *shape)), levels)
 
@@ -128,7 +129,7 @@ def _sampler(name: str, draw: Any) -> Any:
             place = CPU if device is None and chosen_device() is None else device
             if place is not CPU and is_for_meta(place):
                 return finish(without_memory(sizes, wanted), place, requires_grad)
-            if (mode := read_mode()) is PLAIN or mode is NO_GRAD or not current_mode().transforms:
+            if (mode := read_mode()) is PLAIN or mode is NO_GRAD:
                 return finish(draw(gen, sizes, wanted), place, requires_grad)
             return finish(drawn(sizes, lambda s: draw(gen, s, wanted)), place, requires_grad)
         except Exception as error:
@@ -271,12 +272,21 @@ def _drawn_like(
     wanted = array.dtype if dtype is None else as_dtype(dtype, name).numpy
     if is_meta(array) or (device is not None and is_for_meta(device)):
         return empty_like(input, dtype=dtype, device=device, requires_grad=requires_grad, memory_format=memory_format)
-    is_outside = type(array) is np.ndarray and not current_mode().transforms
-    if is_outside and (memory_format is not None or not array.flags.c_contiguous):
-        out = like(array, wanted, memory_format)
+    mode = current_mode()
+    recording = None if mode.transforms else mode.recording
+    shown = array if recording is None else recording.shown(array)
+    is_outside = type(shown) is np.ndarray and not mode.transforms
+    if is_outside and (memory_format is not None or not shown.flags.c_contiguous):
+        out = like(shown, wanted, memory_format)
         if not out.flags.c_contiguous:
-            _random.fill_in_memory_order(out, lambda shape: draw(gen, shape, wanted, False))
-            return finish(out, CPU if device is None else device, requires_grad)
+
+            def filled() -> Any:
+                made = np.empty_like(out)
+                _random.fill_in_memory_order(made, lambda shape: draw(gen, shape, wanted, False))
+                return made
+
+            values = filled() if recording is None else recording.draw(filled)
+            return finish(values, CPU if device is None else device, requires_grad)
     device = device_of(input) if device is None else device
     values = None
     if as_it_lies:

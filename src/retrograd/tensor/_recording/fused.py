@@ -212,6 +212,8 @@ def record_in_general(operation: Fused, args: Sequence[Any], params: dict[str, A
         if isinstance(array, LevelArray) or array.dtype.kind == "c":
             fits = False
         arrays.append(array)
+    if mode.recording is not None:
+        mode.recording.need_traced(args)
     if not fits:
         if operation.batch_rule is not None and not decomposing():
             result = _record_batch(operation, args, arrays, params, mode)

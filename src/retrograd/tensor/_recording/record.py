@@ -92,6 +92,8 @@ def run_under(
     params: dict[str, Any],
 ) -> Any:
     """Run a primitive, or let the mode's dispatch decide how its result is come by."""
+    if mode.recording is not None:
+        mode.recording.need_traced(args)
     if mode.dispatch is None:
         return primitive.bind(arrays, params)
     return mode.dispatch(primitive, name, args, lambda: primitive.bind(arrays, params))

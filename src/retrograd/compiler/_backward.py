@@ -1,0 +1,156 @@
+"""The node of a compiled call: one node for all that the function does, with a compiled backward."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _errors, autograd
+from .._core.arrays import LevelArray
+from .._core.primitive import vocabulary
+from .._graph.guards import Freed
+from .._graph.node import Node
+from .._modes import current_mode, using
+from ..tensor import _base
+from ..tensor._base import LEAF, wrap
+from ..tensor._functions.generators import default_generator
+
+NDARRAY = np.ndarray
+
+
+class CompiledBackward(Node):
+    """The backward of a compiled call.
+
+    Gradients that are arrays go through the compiled backward. Where a graph of the backward is wanted, where gradients carry levels,
+    or where only some results have gradients, the function runs again in eager on the saved inputs, and its own graph is
+    differentiated.
+    """
+
+    __slots__ = ("arrived", "call", "done", "num_outputs", "saved", "versions")
+
+    saves = makes_gradients = True
+    call: Any  # the compiled call: its record, and the tensors that it was given
+    saved: Any
+    arrived: frozenset[int]  # results whose gradients came last
+    done: frozenset[int]  # those that need no graph any more: eager frees the graph of each by itself
+    versions: Any  # of the memory that is saved: (storage, version, array)
+
+    def pull_back(self, g: Any, graph: bool) -> Any:
+        if type(self.guard) is Freed:
+            raise _errors.freed(self.guard.place)
+        for storage, version, array in self.versions:
+            if storage.version != version:
+                raise _errors.overwritten(array, self, storage, version, self.place())
+        record = self.call.record
+        parts = g if type(g) is tuple else (g,)
+        self.arrived = frozenset([at for at, part in enumerate(parts) if part is not None])
+        if self.arrived & self.done:
+            raise _errors.freed(None)
+        if (
+            graph
+            or record.backward is None
+            or not all([type(part) is NDARRAY or isinstance(part, np.generic) for part in parts])
+        ):
+            return self._again(parts, graph)
+        found = record.backward(*self.saved, *[_laid_out(part) for part in parts])
+        if found is None:  # a value is not what it was when the program was recorded
+            return self._again(parts, graph)
+        return [None if at is None else found[at] for at in record.gradients]
+
+    def _again(self, parts: Sequence[Any], graph: bool) -> Any:
+        """Run the function in eager on what it was given, and differentiate that."""
+        create_graph = current_mode().grad
+        call = self.call
+        if call.record.has_effects:
+            raise NotImplementedError(
+                "the backward of a compiled function that writes into tensors from outside cannot be differentiated itself, nor be "
+                "run for some of its results only\nHint: leave torch.compile out here, or compile what does not write."
+            )
+        call.need_unchanged()
+        with using(grad=True, recording=None):
+            outs, wanted = call.again(graph)
+        arrived = [
+            (out, part if isinstance(part, _base.Tensor) else wrap(part))
+            for out, part in zip(outs, parts, strict=True)
+            if part is not None
+        ]
+        if not arrived:
+            return [None] * len(wanted)
+        made, seeds = zip(*arrived, strict=True)
+        grads = autograd.grad(made, wanted, seeds, create_graph=create_graph, allow_unused=True)
+        return grads if graph else [None if grad is None else grad._array for grad in grads]
+
+    def release(self, freed: Any) -> None:
+        self.done |= self.arrived
+        if len(self.done) == self.num_outputs:
+            self.saved = self.call = None
+            self.guard = freed
+
+
+def _laid_out(part: Any) -> Any:
+    if type(part) is NDARRAY:
+        return part if part.flags.c_contiguous else part.copy("C")
+    return np.asarray(part)
+
+
+class Call:
+    """One call of a compiled function, as its node remembers it."""
+
+    __slots__ = ("args", "kwargs", "record", "stream", "tensors", "versions")
+
+    def __init__(self, record: Any, args: Any, kwargs: Any, tensors: Sequence[Any], stream: Any = None) -> None:
+        self.stream = stream  # where the stream of random numbers stood before the call
+        self.record, self.args, self.kwargs, self.tensors = record, args, kwargs, tensors
+        self.versions = [0 if one._storage is None else one._storage.version for one in tensors]
+
+    def need_unchanged(self) -> None:
+        """Refuse to run the function again on other numbers, or as another function."""
+        for tensor, version in zip(self.tensors, self.versions, strict=True):
+            storage = tensor._storage
+            if storage is not None and storage.version != version:
+                raise RuntimeError(
+                    "a tensor given to a compiled function was changed in place before its backward was differentiated, or before a "
+                    "backward of some of its results only\nHint: these run the function again. Change a clone() "
+                    "instead, or leave torch.compile out here."
+                )
+        if not self.record.still_holds(self.args, self.kwargs):
+            raise RuntimeError(
+                "what a compiled function reads (a global, an attribute, a flag) was changed before its backward was differentiated, or "
+                "before a backward of some of its results only\nHint: these run the function again. Change it after the backward."
+            )
+
+    def again(self, graph: bool) -> tuple[list[Any], list[Any]]:
+        """Run the function in eager: its results that require gradients, and the tensors whose gradients are wanted."""
+        record = self.record
+        stand_ins: dict[int, Any] = {}
+        for at in record.differentiated:
+            tensor = self.tensors[at]
+            if at < record.given:  # an argument: another tensor can stand for it
+                stand_ins[id(tensor)] = vocabulary.alias(tensor) if graph else wrap(tensor._array, LEAF)
+        args, kwargs = _swapped(self.args, stand_ins), _swapped(self.kwargs, stand_ins)
+        now = None if self.stream is None else default_generator.get_state()
+        try:
+            if now is not None:
+                default_generator.set_state(self.stream)
+            result = record.function(*args, **kwargs)
+        finally:
+            if now is not None:
+                default_generator.set_state(now)
+        outs = record.differentiable(result)
+        return outs, [stand_ins.get(id(self.tensors[at]), self.tensors[at]) for at in record.differentiated]
+
+
+def _swapped(tree: Any, stand_ins: dict[int, Any]) -> Any:
+    kind = type(tree)
+    if kind in (tuple, list):
+        return kind([_swapped(one, stand_ins) for one in tree])
+    if kind is dict:
+        return {name: _swapped(one, stand_ins) for name, one in tree.items()}
+    return stand_ins.get(id(tree), tree)
+
+
+def has_levels(tensors: Sequence[Any]) -> bool:
+    """Tell whether a tensor belongs to a transform."""
+    return any([isinstance(one._array, LevelArray) for one in tensors])

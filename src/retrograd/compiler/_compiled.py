@@ -1,0 +1,210 @@
+"""Compiled functions: which record a call may run, and what happens if there is none.
+
+Note [Compiled calls]
+A function has records. Each is good for calls whose guards hold: the modes; the structure, the shapes, dtypes and strides of what
+is given, and which tensors require gradients; and the Python state that the function reads, as the purity analysis has found it.
+A call runs the first record whose guards hold. If there is none, the function is recorded, unless it cannot be: then it runs in
+eager, and `explain` says why. A record whose program finds a value other than it was recorded for gives nothing back, and nothing
+has changed: the next one is tried, or made. A function that needs more than `LIMIT` records runs in eager from then on for calls
+without one. Inside of another recording, of a transform or of a mode that sees operations, the function itself runs: so its
+operations are part of what is outside.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+from weakref import WeakSet
+
+from .._device import chosen_device
+from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
+from ..tensor._functions.generators import default_generator
+from ._guards import compile_guards
+from ._purity import analyse
+from ._recording import record
+from ._runner import RETRY, Record, runner
+from ._traced import UnrecordableError
+from ._trees import UnknownError, leaves
+from ._verifying import difference
+
+LIMIT = 16  # records of one function
+_lock = threading.RLock()  # one recording at a time: tensors that others share hold traced arrays meanwhile
+_every: WeakSet[Compiled] = WeakSet()
+stance: ContextVar[str] = ContextVar("retrograd_compiler_stance", default="default")
+current_stance = stance.get
+
+
+class Compiled:
+    """A function, its records, and why it has run without one."""
+
+    def __init__(self, function: Callable[..., Any], fullgraph: bool = False) -> None:
+        self.function, self.fullgraph = function, fullgraph
+        self.records: list[Any] = []
+        self.reasons: list[str] = []  # why calls went to eager
+        self._refused: set[Any] = set()
+        _every.add(self)
+
+    def forget(self) -> None:
+        """Begin again."""
+        self.records.clear()
+        self.reasons.clear()
+        self._refused.clear()
+
+    def run(self, mode: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a call for which there is no record."""
+        if mode is None:
+            mode = current_mode()
+        if mode is not PLAIN and mode is not NO_GRAD:
+            if mode.recording is None:
+                self._note(
+                    "it was called inside a transform, or under a mode: autocast, inference, hooks on saved tensors"
+                )
+            return self.function(*args, **kwargs)
+        if chosen_device() is not None:
+            self._note("it was called under a default device")
+            return self.function(*args, **kwargs)
+        with _lock:
+            for run in list(self.records):  # another thread may have made it meanwhile
+                result = run(mode, args, kwargs)
+                if result is not RETRY:
+                    return result
+            made = self._made(mode, args, kwargs)
+            if made is not None:
+                return self._first(made, mode, args, kwargs)
+        return self.function(*args, **kwargs)
+
+    def _first(self, run: Any, mode: Any, args: Any, kwargs: Any) -> Any:
+        """Run a new record for the first time; what has no effects beside eager."""
+        if not run.record.has_effects:
+            before = default_generator.get_state() if run.record.found.draws else None
+            failed, made = None, RETRY
+            try:
+                made = run(mode, args, kwargs)
+            except Exception as error:  # which eager will raise, too, or it is the compiler's own
+                failed = error
+            if before is not None:
+                default_generator.set_state(before)
+            expected = self.function(*args, **kwargs)
+            if made is not RETRY or failed is not None:
+                wrong = _compared(made, expected, failed, run.record.wanted(args, kwargs))
+                if wrong is None:
+                    self.records.insert(0, run)
+                else:
+                    self._refuse(mode, _signature(args, kwargs), f"the compiled program differs from eager: {wrong}")
+            return expected
+        self.records.insert(0, run)
+        result = run(mode, args, kwargs)
+        return self.function(*args, **kwargs) if result is RETRY else result
+
+    def _note(self, reason: str) -> None:
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+
+    def _made(self, mode: Any, args: Any, kwargs: Any) -> Any:
+        """Make a record; None if that cannot be done."""
+        key = _signature(args, kwargs)
+        if len(self.records) >= LIMIT:
+            self._note(f"it needs more than {LIMIT} records: shapes, branches or what it reads keep changing")
+        elif key is None or (mode, key) not in self._refused:
+            try:
+                return self._record(mode, args, kwargs)
+            except (UnrecordableError, UnknownError) as error:
+                self._refuse(mode, key, str(error))
+            except Exception as error:  # eager will say it, if it is the function's own
+                self._refuse(mode, key, f"recording it failed: {type(error).__name__}: {error}", own=True)
+        return None
+
+    def _refuse(self, mode: Any, key: Any, reason: str, own: bool = False) -> None:
+        self._note(reason)
+        if key is not None and len(self._refused) < 256:
+            self._refused.add((mode, key))
+        if self.fullgraph and not own:
+            raise RuntimeError(
+                f"torch.compile(fullgraph=True) cannot compile the whole function: {reason}\nHint: without fullgraph=True the "
+                "function runs in eager where it cannot be compiled."
+            )
+
+    def _record(self, mode: Any, args: Any, kwargs: Any) -> Any:
+        places: list[tuple[str, Any]] = []
+        facts: list[tuple[str, str, Any]] = []
+        leaves(args, "args", places, facts)
+        leaves(kwargs, "kwargs", places, facts)
+        verdict = analyse(self.function, args, kwargs)
+        if not verdict.pure:
+            place = "" if verdict.place is None else f" ({verdict.place[0]}:{verdict.place[1]})"
+            raise UnrecordableError(f"{verdict.reason}{place}")
+        paths: dict[int, tuple[str, Any]] = {}
+        for path, tensor in places:
+            paths.setdefault(id(tensor), (path, tensor))
+        given = len(paths)
+        for _, tensor in verdict.tensors:
+            paths.setdefault(id(tensor), ("", tensor))
+        tensors = [tensor for _, tensor in paths.values()]
+        found = record(lambda: self.function(*args, **kwargs), tensors, given)
+        made = Record(self.function, found, given, compile_guards(verdict.guards))
+        return runner(made, mode, [path for path, _ in paths.values()], places, facts)
+
+
+def _compared(made: Any, expected: Any, failed: Exception | None, inputs: list[Any]) -> str | None:
+    """Say what is wrong with a program; None if nothing is."""
+    if failed is None:
+        try:
+            return difference(made, expected, inputs)
+        except Exception as error:
+            failed = error
+    return f"{type(failed).__name__}: {failed}"
+
+
+def _signature(args: Any, kwargs: Any) -> Any:
+    """Describe what is given, so that what could not be recorded is not tried again for the like; None if that cannot be said."""
+    found: list[tuple[str, Any]] = []
+    facts: list[tuple[str, str, Any]] = []
+    try:
+        leaves(args, "a", found, facts)
+        leaves(kwargs, "k", found, facts)
+        key = (
+            tuple([(path, t._array.shape, t._array.dtype, t._edge is None) for path, t in found]),
+            tuple([(path, kind, repr(value)) for path, kind, value in facts]),
+        )
+        hash(key)
+    except (UnknownError, AttributeError, TypeError):
+        return None
+    return key
+
+
+def compiled(function: Callable[..., Any], fullgraph: bool = False) -> Callable[..., Any]:
+    """Return a function that does what another does, by compiled programs where it can."""
+    inner = Compiled(function, fullgraph)
+    records, run_otherwise = inner.records, inner.run
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        mode = read_mode()
+        if current_stance() == "force_eager":
+            return function(*args, **kwargs)
+        for run in records:
+            result = run(mode, args, kwargs)
+            if result is not RETRY:
+                return result
+        return run_otherwise(mode, args, kwargs)
+
+    functools.update_wrapper(
+        call, function, [name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(function, name)]
+    )
+    call._compiled = inner  # type: ignore[attr-defined]
+    call._torchdynamo_orig_callable = function  # type: ignore[attr-defined]
+    return call
+
+
+def is_switched_off() -> bool:
+    """Tell whether the environment says that nothing is to be compiled."""
+    return os.environ.get("TORCH_COMPILE_DISABLE", "0") == "1" or os.environ.get("TORCHDYNAMO_DISABLE", "0") == "1"
+
+
+def forget_all() -> None:
+    """Forget what was compiled."""
+    for one in list(_every):
+        one.forget()

@@ -1,0 +1,111 @@
+"""What `retrograd.compiler.explain` says of a compiled function."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ._compiled import Compiled, compiled
+from ._program import Program, Step, Value
+
+
+class Explanation:
+    """How calls of a function are compiled. `str` of it is to be read; the attributes are for programs.
+
+    `records`: one for each program, with its `code` as recorded and its `compiled_code`. `reasons`: why calls have run in eager.
+    """
+
+    def __init__(self, function: Compiled) -> None:
+        self.name = getattr(function.function, "__qualname__", type(function.function).__name__)
+        self.reasons = list(function.reasons)
+        self.records = [RecordExplanation(run.record) for run in function.records]
+
+    @property
+    def code(self) -> str:
+        """Return the newest program, and its backward, as Python."""
+        return self.records[0].code if self.records else ""
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {len(self.records)} compiled programs"]
+        for number, one in enumerate(self.records, 1):
+            lines += ["", f"program {number}", *[f"  {line}" for line in one.lines()]]
+        if self.reasons:
+            lines += ["", "calls that ran in eager, because", *[f"  {reason}" for reason in self.reasons]]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+class RecordExplanation:
+    """One program with its backward."""
+
+    def __init__(self, record: Any) -> None:
+        self.forward, self.backward = record.found.forward, record.found.backward
+        self.recorded, self.recorded_backward = record.recorded
+        self.has_effects = record.has_effects
+
+    @property
+    def code(self) -> str:
+        """Return what was recorded, forward and backward, as Python: the derivative as source."""
+        parts = [self.recorded.text("forward")[0]]
+        if self.recorded_backward is not None:
+            parts.append(self.recorded_backward.text("backward")[0])
+        return "\n\n\n".join(parts) + "\n"
+
+    @property
+    def compiled_code(self) -> str:
+        """Return what runs, with kernels as calls."""
+        parts = [self.forward.text("forward")[0]]
+        if self.backward is not None:
+            parts.append(self.backward.text("backward")[0])
+        return "\n\n\n".join(parts) + "\n"
+
+    def lines(self) -> list[str]:
+        """Describe it."""
+        found = _described("forward", self.recorded, self.forward)
+        if self.backward is not None:
+            found += _described("backward", self.recorded_backward, self.backward)
+        if self.has_effects:
+            found.append("it writes into tensors from outside, or leaves gradients, as eager does")
+        return found
+
+
+def _described(name: str, before: Program, after: Program) -> list[str]:
+    kernels = [step for step in after.steps if step.name == "kernel"]
+    calls = [step for step in after.steps if step.name != "kernel" and step.kind not in ("check", "host")]
+    checks = sum(step.kind == "check" for step in after.steps)
+    lines = [
+        f"{name}: {len(before.steps)} operations; {len(kernels)} kernels, {len(calls)} calls of NumPy and fused operations, "
+        f"{checks} checks of values; {sum(map(_bytes, after.steps)):,} bytes read and written"
+    ]
+    for step in kernels:
+        fused = step.fused
+        places = list(dict.fromkeys(one.place for one in fused if one.place))
+        labels = [one.label for one in fused[:12]] + ["..."] * (len(fused) > 12)
+        lines.append(f"  a kernel of {len(fused)} operations: {', '.join(labels)}")
+        lines += [f"    {place}" for place in places[:8]]
+    for step in calls:
+        lines.append(f"  {step.label}{f', {step.place}' if step.place else ''}")
+    return lines
+
+
+def _bytes(step: Step) -> int:
+    return sum(_size(value) for value in (*step.values, *step.makes))
+
+
+def _size(value: Value) -> int:
+    return 0 if value.dtype is None else math.prod(value.shape) * int(value.dtype.itemsize)
+
+
+def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
+    """Call a function, so that it is recorded and compiled, and describe what came of it."""
+    run = getattr(function, "_compiled", None) or getattr(
+        getattr(function, "_compiled_forward", None), "_compiled", None
+    )
+    call = function
+    if run is None:
+        call = compiled(function)
+        run = call._compiled  # type: ignore[attr-defined]
+    if args or kwargs:
+        call(*args, **kwargs)
+    return Explanation(run)

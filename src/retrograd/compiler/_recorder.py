@@ -1,0 +1,330 @@
+"""The recorder: it runs what is done to traced arrays, and writes it down as steps of a program."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._core.arrays import raw_leaf
+from .._modes import current_mode
+from .._places import describe, user_frame
+from ._program import Buffer, Step, Value, values_in
+from ._traced import COMPUTING, Traced, TracedObject, UnrecordableError, bare
+
+
+class Recorder:
+    """Steps as they come. See Note [Traced arrays] in `_traced.py` and Note [The program] in `_program.py`."""
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+        self.draws = False  # whether it draws random numbers
+        self._stream = Buffer(-2, True)  # stands for their stream
+        self._stream.written = True
+        self.hosted = False  # whether the program calls an optimizer
+        self.steps: list[Step] = []
+        self.inputs: list[Value] = []
+        self._buffers: dict[int, Buffer] = {}  # by the id of the array that owns the memory
+        self._owners: dict[int, Traced] = {}
+        self._kept: list[Any] = []  # so that ids stay what they are
+        self._constants: dict[int, Value] = {}
+        self._count = 0
+        self.saved: list[tuple[Any, Any]] = []  # memory that was there before, and what it held
+        self.shared = False  # whether tensors from outside share memory
+
+    def refuse(self, reason: str) -> Any:
+        """End the recording: the call is run in eager."""
+        if current_mode().recording is not self:
+            raise TypeError(f"a tensor is being recorded by torch.compile in another thread: {reason}")
+        raise UnrecordableError(f"{reason} ({_place()})")
+
+    # ---- values ----
+    def input(self, array: Any) -> Traced:
+        """Return a traced array for one that is there before the call.
+
+        One that shares memory with another gets memory of its own here: in other calls they may lie apart.
+        """
+        if id(_owner(array)) in self._buffers:
+            apart = array.copy("K")
+            if apart.strides != array.strides:
+                raise UnrecordableError("two tensors from outside share memory")
+            array = apart
+            self.shared = True
+        traced = self._traced(array, "a", known=True)
+        self.inputs.append(traced.value)
+        return traced
+
+    def constant(self, array: Any) -> Any:
+        """Return a traced array for one that was made of nothing but Python's numbers and sizes."""
+        if type(array) is not np.ndarray:
+            if type(array) is Traced or not isinstance(array, np.generic):
+                return array
+            array = np.asarray(array)
+        traced = self._traced(array, "c")
+        if traced.value.constant is None and traced.value.step is None and not traced.value.buffer.known:
+            traced.value.constant = array.copy("K")  # as it is now
+        return traced
+
+    def _name(self, prefix: str) -> str:
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+    def _traced(self, array: Any, prefix: str = "v", known: bool = False) -> Traced:
+        owner = _owner(array)
+        buffer = self._buffers.get(id(owner))
+        if buffer is None:
+            buffer = self._buffers[id(owner)] = Buffer(len(self._buffers), known)
+            self._kept.append(owner)
+        traced = Traced(self, array, Value(self._name(prefix), array, buffer))
+        if array is not owner:
+            traced.value.offset = _address(array) - _address(owner)
+        if array is owner:
+            self._owners.setdefault(id(owner), traced)
+        return traced
+
+    def base_of(self, traced: Traced) -> Any:
+        """Return the traced array that owns the memory of another; None for one that owns it itself."""
+        if traced.array.base is None:
+            return None
+        owner = _owner(traced.array)
+        if owner is traced.array:
+            return None
+        found = self._owners.get(id(owner))
+        if found is None:  # memory of which a program is given a part: it can be looked at, but is no value
+            found = self._owners[id(owner)] = Traced(self, owner, None)
+        return found
+
+    def _argument(self, tree: Any) -> Any:
+        """Return an argument as a step has it: values in the place of arrays."""
+        kind = type(tree)
+        if kind is Traced or kind is TracedObject:
+            if tree.value is None:
+                self.refuse("memory is read of which the function was given a part")
+            return tree.value
+        if kind in (tuple, list):
+            return kind([self._argument(one) for one in tree])
+        if kind is dict:
+            return {name: self._argument(one) for name, one in tree.items()}
+        if kind is slice:
+            return slice(self._argument(tree.start), self._argument(tree.stop), self._argument(tree.step))
+        if isinstance(tree, np.ndarray):
+            found = self._constants.get(id(tree))
+            if found is None:
+                if id(_owner(tree)) in self._buffers:
+                    self.refuse("an array is used beside its recorded form")
+                found = Value(self._name("c"), tree, Buffer(-1, False))
+                found.constant = tree
+                self._constants[id(tree)] = found
+                self._kept.append(tree)
+            return found
+        return tree
+
+    # ---- steps ----
+    def call(
+        self,
+        kind: str,
+        function: Any,
+        label: str,
+        args: Sequence[Any],
+        options: dict[str, Any],
+        *,
+        name: str | None = None,
+        writes: Sequence[Any] = (),
+        owner: Any = None,
+    ) -> Any:
+        """Run a function on the arrays, and add it as a step."""
+        if current_mode().recording is not self:
+            return COMPUTING.call(kind, function, label, args, options)
+        step = Step(
+            kind, owner if owner is not None and owner.__name__ == label else function, label, (), {}, name=name
+        )
+        self._begin(step, args, options, writes)
+        result = function(*bare(tuple(args)), **bare(options))
+        return self._made(step, result, (*args, *options.values()))
+
+    def fused(self, operation: Any, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:
+        """Run a fused operation, and add it as a step whose last result is what its backward reads."""
+        from ._fused_steps import forward_of
+
+        function = forward_of(operation, params)
+        step = Step("call", function, operation.name, (), {})
+        self._begin(step, arrays, {}, ())
+        *outs, residuals = function(*bare(list(arrays)))
+        made = [self._result(one, arrays) for one in outs]
+        kept = TracedObject(residuals, Value(self._name("kept"), None, None))
+        step.makes = [*[one.value for one in made], kept.value]
+        self._finish(step, several=True)
+        return (made[0] if operation.outputs == 1 else tuple(made)), kept
+
+    def fused_backward(
+        self, operation: Any, g: Any, needed: Any, residuals: Any, arrays: Sequence[Any], params: dict[str, Any]
+    ) -> list[Any]:
+        """Run the backward of a fused operation, and add it as a step."""
+        from ._fused_steps import backward_of
+
+        function, given = backward_of(operation, needed, params), (g, residuals, *arrays)
+        step = Step("call", function, f"{operation.name}_backward", (), {})
+        self._begin(step, given, {}, ())
+        found = function(*bare(given))
+        made = [None if one is None else self._result(one, given) for one in found]
+        step.makes = [Value(self._name("none"), None, None) if one is None else one.value for one in made]
+        self._finish(step, several=True)
+        return made
+
+    def shown(self, array: Any) -> Any:
+        """Return an array whose shape and strides can be looked at."""
+        return array.array if type(array) is Traced else array
+
+    def draw(self, function: Any) -> Traced:
+        """Add a step that draws from the stream of random numbers: it is taken in its turn, whether or not its numbers are read."""
+        step = Step("draw", function, "draw", (), {})
+        step.writes.append(self._stream)
+        self._stream.version += 1
+        traced = self._result(function(), ())
+        step.makes = [traced.value]
+        self._finish(step)
+        self.draws = True
+        return traced
+
+    def host(self, function: Any, label: str, values: Sequence[Any]) -> None:
+        """Add a call into the library, which may change all memory from outside and what it is given. It is not run."""
+        step = Step("host", function, label, (), {})
+        self._begin(step, values, {}, ())
+        self.hosted = True
+        for buffer in {*self._buffers.values(), *[one.value.buffer for one in values]}:
+            if buffer.known or any(one.value.buffer is buffer for one in values):
+                buffer.version += 1
+                buffer.written = True
+                step.writes.append(buffer)
+        self._finish(step)
+
+    def call_later(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Let the program call a step of an optimizer."""
+        self.session.call_later(function, args, kwargs)
+
+    def need_known(self, tensors: Sequence[Any]) -> None:
+        """Refuse tensors that the analysis has not found."""
+        self.session.need_known(tensors)
+
+    def need_traced(self, tensors: Sequence[Any]) -> None:
+        """Refuse operands that come from outside and are not known."""
+        for tensor in tensors:
+            array = getattr(tensor, "_array", None)
+            if (
+                array is not None
+                and type(raw := raw_leaf(array)) is not Traced
+                and isinstance(raw, (np.ndarray, np.generic))
+            ):
+                self.refuse("a tensor is read that the analysis of the function has not found")
+
+    def check(self, traced: Traced) -> bool:
+        """Answer whether a value is true, as the program will have to find it, too."""
+        if current_mode().recording is not self:
+            return bool(traced.array)
+        outcome = bool(traced.array)
+        step = Step("check", bool, "check", (), {})
+        self._begin(step, (traced, outcome), {}, ())
+        self._finish(step)
+        return outcome
+
+    def _begin(self, step: Step, args: Sequence[Any], options: dict[str, Any], writes: Sequence[Any]) -> None:
+        step.arguments, step.options = self._argument(tuple(args)), self._argument(options)
+        reads = dict.fromkeys(values_in(step.arguments, step.options))
+        step.read = tuple([(value, 0 if value.buffer is None else value.buffer.version) for value in reads])
+        for written in writes:
+            if type(written) is not Traced:
+                self.refuse("a step writes into an array that is not recorded")
+            buffer = written.value.buffer
+            if buffer.known:
+                self._save(written)
+            buffer.version += 1
+            buffer.written = True
+            step.writes.append(buffer)
+
+    def _save(self, traced: Traced) -> None:
+        """Keep what memory from outside holds before the first write into it."""
+        owner = _owner(traced.array)
+        if not any(one is owner for one, _ in self.saved):
+            self.saved.append((owner, owner.copy("K")))
+
+    def has_written(self, traced: Traced) -> bool:
+        """Tell whether steps have written into memory from outside."""
+        owner = _owner(traced.array)
+        return any(one is owner for one, _ in self.saved)
+
+    def _made(self, step: Step, result: Any, given: Sequence[Any]) -> Any:
+        """Return the result of a step as traced arrays."""
+        if isinstance(result, (tuple, list)) and not isinstance(result, str):
+            traced = [self._result(one, given) for one in result]
+            step.makes = [one.value for one in traced]
+            self._finish(step, several=True)
+            if type(result) in (tuple, list):
+                return type(result)(traced)
+            return type(result)(*traced) if hasattr(result, "_fields") else tuple(traced)
+        if result is None:
+            self._finish(step)
+            return None
+        same = _same(result, given)
+        if same is not None:  # it gave back what it was given
+            if step.writes:
+                self._finish(step)
+            return same
+        traced_result = self._result(result, given)
+        step.makes = [traced_result.value]
+        self._finish(step)
+        return traced_result
+
+    def _result(self, result: Any, given: Sequence[Any]) -> Traced:
+        if isinstance(result, np.generic):
+            result = np.asarray(result)
+        if not isinstance(result, np.ndarray):
+            self.refuse(f"a function of arrays gives {type(result).__name__}")
+        return self._traced(result)
+
+    def _finish(self, step: Step, several: bool = False) -> None:
+        step.several = several
+        for made in step.makes:
+            made.step = step
+        step.place = _place()
+        self.steps.append(step)
+
+    def rolled_back(self) -> None:
+        """Put memory from outside back as it was."""
+        for owner, before in self.saved:
+            owner[...] = before
+        self.saved.clear()
+
+
+def _same(result: Any, given: Sequence[Any]) -> Any:
+    for one in given:
+        if type(one) is Traced and one.array is result:
+            return one
+        if type(one) in (tuple, list) and (found := _same(result, one)) is not None:
+            return found
+    return None
+
+
+def _owner(array: Any) -> Any:
+    """Return the array that owns the memory of another."""
+    while array.base is not None:
+        base = array.base
+        if not isinstance(base, np.ndarray):
+            base = getattr(base, "base", None)  # `as_strided` puts an object between
+            if not isinstance(base, np.ndarray):
+                return array
+        array = base
+    return array
+
+
+def _address(array: Any) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _place() -> str:
+    """Describe the user's line; NumPy's operators, which call back, are not the user's."""
+    frame = user_frame(sys._getframe(2))
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("numpy."):
+        frame = user_frame(frame.f_back)
+    return describe(frame.f_code, frame.f_lasti).strip()

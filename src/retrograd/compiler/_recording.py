@@ -1,0 +1,422 @@
+"""Recording a call: the function runs once on traced arrays, and everything is put back as it was.
+
+Note [Recording a call]
+The tensors that a call can reach are known: those among its arguments, and those that the purity analysis has found in globals,
+closures and attributes. For the time of the recording their arrays are traced ones, and tensors that require gradients are
+leaves, so that nothing outside the call takes part in it. The function runs under a mode of its own, in which nothing is plain.
+What comes of it is
+- the forward program, from the arrays of these tensors to the results;
+- the backward program, from the gradients of the results to those of the tensors: `autograd.grad` runs on the graph that the
+  function has left, and its steps are recorded like any others. What it reads of the forward is saved;
+- effects: writes into known tensors are steps of the program; by how much versions advance and which tensors have another `.grad`
+  is noted. A step of an optimizer is not recorded but called: learning rates, counts and hooks are its own affair.
+Then arrays, memory, versions, gradients and the random stream are put back. The recorded run leaves nothing behind, whether it
+succeeds or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import autograd
+from .._modes import using
+from ..tensor import _base
+from ..tensor._base import LEAF, Extra, wrap
+from ..tensor._functions.generators import default_generator
+from ..tensor._recording.flat import EXACT
+from ._program import Program, Step, Value, is_dynamic
+from ._recorder import Recorder
+from ._traced import Traced, UnrecordableError
+
+
+class Output:
+    """How one tensor of the result is come by."""
+
+    __slots__ = ("given", "index", "requires_grad")
+
+    def __init__(self, index: int, given: bool, requires_grad: bool) -> None:
+        self.index = index  # among the results of the program, or among the inputs
+        self.given = given  # it is one of the inputs itself
+        self.requires_grad = requires_grad
+
+
+class Recorded:
+    """What a recording has found out. See Note [Recording a call]."""
+
+    def __init__(self) -> None:
+        self.forward: Program
+        self.backward: Program | None = None
+        self.result: Any = None  # the structure of results, of tensors of the recording
+        self.outputs: dict[int, Output] = {}  # by the id of a tensor of the recording
+        self.differentiated: list[int] = []  # inputs that get gradients, in the order of the edges
+        self.gradients: list[int | None] = []  # for each, its place among the results of the backward
+        self.seeds = 0  # results that require gradients
+        self.freed = False  # the function has gone through its own graph: there is no backward any more
+        self.saved: list[Value] = []
+        self.tensors: list[Any] = []  # the inputs: those that were given, behind them gradients that they had
+        self.owners: list[int] = []  # whose gradients these are
+        self.writes: dict[int, int] = {}  # by how many writes the version of an input advances
+        self.grads: dict[int, int | None] = {}  # inputs that have another `.grad`: its place among the results, or None
+        self.touches_grads = False
+        self.draws = False  # random numbers are drawn
+        self.shares_memory = False  # tensors from outside share memory
+        self.steps: list[Step] = []
+
+    @property
+    def has_effects(self) -> bool:
+        """Tell whether a call changes anything that was there."""
+        return bool(self.writes or self.grads) or any(step.kind == "host" for step in self.forward.steps)
+
+
+class GradientsTouched(UnrecordableError):  # noqa: N818 - it asks for another recording
+    """A function reads or writes `.grad`, which the recording has not prepared for."""
+
+
+class _Unprepared(Extra):
+    """What a tensor has besides its array where nobody should ask for its gradient."""
+
+    grad = property(lambda self: self._touched(), lambda self, value: self._touched())
+    hooks = property(lambda self: None, lambda self, value: self._refuse())
+
+    def _touched(self) -> Any:
+        raise GradientsTouched("the gradient of a tensor is read or written")
+
+    def _refuse(self) -> Any:
+        raise UnrecordableError("a hook is registered")
+
+
+class _Inner(_Unprepared):
+    """The same for a tensor inside a graph that began before the call."""
+
+    def _touched(self) -> Any:
+        raise UnrecordableError("backward goes through a tensor whose graph began before the call")
+
+
+class _Snapshot:
+    """What is put back of a tensor after a recording."""
+
+    __slots__ = ("array", "edge", "extra", "storage", "tensor")
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+        self.array, self.edge, self.extra, self.storage = tensor._array, tensor._edge, tensor._extra, tensor._storage
+
+    def restore(self) -> None:
+        tensor = self.tensor
+        tensor._array, tensor._edge, tensor._extra, tensor._storage = self.array, self.edge, self.extra, self.storage
+
+
+def reason_against(tensor: Any) -> str | None:
+    """Say why a tensor cannot be an input of a program; None if it can."""
+    if type(tensor) not in EXACT:
+        return f"a tensor of class {type(tensor).__name__}"
+    array = tensor._array
+    if type(array) is not np.ndarray and not isinstance(array, np.generic):
+        return f"a tensor over {type(array).__name__}"
+    if array.dtype.kind not in "fiubcV" or (array.dtype.kind == "V" and array.dtype.num < 256):
+        return f"a tensor of {array.dtype}"
+    if tensor._storage is not None and tensor._storage.inference:
+        return "an inference tensor"
+    return None
+
+
+def record(function: Callable[[], Any], tensors: list[Any], given: int) -> Recorded:
+    """Record a call of `function`, which reaches these tensors and no others; the first ones are its arguments."""
+    try:
+        return _Session(function, tensors, given, False).run()
+    except GradientsTouched:
+        return _Session(function, tensors, given, True).run()
+
+
+class _Session:
+    """One recording."""
+
+    def __init__(self, function: Callable[[], Any], tensors: list[Any], given: int, touches_grads: bool) -> None:
+        self.function, self.given = function, given
+        self.found = Recorded()
+        self.found.touches_grads = touches_grads
+        self.tensors = list(tensors)
+        if touches_grads:
+            self._add_gradients()
+        for tensor in self.tensors:
+            if (reason := reason_against(tensor)) is not None:
+                raise UnrecordableError(reason)
+        self.recorder = Recorder(self)
+        self.before: list[_Snapshot] = []
+        self.first: dict[int, Any] = {}  # the gradients before the call, and those that the program has handed out
+        self.graded = [at for at, one in enumerate(self.tensors[: len(tensors)]) if one._edge is LEAF]
+
+    def _add_gradients(self) -> None:
+        for at, tensor in enumerate(list(self.tensors)):
+            extra = tensor._extra
+            if tensor._edge is not LEAF or extra is None:
+                continue
+            if extra.hooked or extra.hooks or extra.grad_dtype is not LEAF:
+                raise UnrecordableError("a tensor with hooks, whose gradient the function computes")
+            if extra.grad is not None:
+                if extra.grad._edge is not None or any(extra.grad is one for one in self.tensors):
+                    raise UnrecordableError("a gradient that has a graph, or is an argument too")
+                self.tensors.append(extra.grad)
+                self.found.owners.append(at)
+
+    def run(self) -> Recorded:
+        recorder, found = self.recorder, self.found
+        drawn = default_generator.get_state()
+        for tensor in self.tensors[self.given :]:
+            if isinstance(tensor._array, np.generic):
+                _base.materialise(tensor)
+        self.before = [_Snapshot(tensor) for tensor in self.tensors]
+        try:
+            for tensor in self.tensors:
+                self._trace(tensor)
+            for at, owner in enumerate(found.owners, len(self.tensors) - len(found.owners)):
+                self.tensors[owner]._extra.grad = self.tensors[at]
+            for at in self.graded:
+                self.first[at] = self.tensors[at]._extra.__dict__.get("grad")
+            with using(recording=recorder):
+                found.result = self.function()
+                self._finish()
+            return found
+        finally:
+            recorder.rolled_back()
+            for one in self.before:
+                one.restore()
+            if not np.array_equal(drawn._array, default_generator.get_state()._array):
+                default_generator.set_state(drawn)
+                if not recorder.draws:
+                    raise UnrecordableError("random numbers are drawn in a way that is not recorded")
+
+    def _trace(self, tensor: Any) -> None:
+        array = tensor._array
+        tensor._array = self.recorder.input(np.asarray(array) if isinstance(array, np.generic) else array)
+        leaf = tensor._edge is LEAF
+        if tensor._edge is not None:
+            tensor._edge = LEAF
+        tensor._storage = None
+        tensor._extra = _Inner() if not leaf else Extra() if self.found.touches_grads else _Unprepared()
+
+    # ---- what optimizers do is called, not recorded ----
+    def call_later(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Let the program call a step of an optimizer at this point, with the gradients that there are by now."""
+        if len(args) != 1 or kwargs:
+            raise UnrecordableError("an optimizer's step with a closure")
+        if not self.found.touches_grads:
+            raise GradientsTouched("an optimizer's step reads gradients")
+        commits: list[tuple[Any, bool]] = []
+        values = []
+        for at in self.graded:
+            tensor = self.tensors[at]
+            grad = tensor._extra.grad
+            if grad is self.first[at]:
+                continue
+            if at < self.given:
+                raise UnrecordableError("a step of an optimizer on the gradients of an argument")
+            if grad is not None:
+                values.append(self._handed_out(grad))
+            commits.append((tensor, grad is not None))
+            self.first[at] = grad
+        self.recorder.host(_committing(commits, function, args[0]), "optimizer_step", values)
+
+    def _handed_out(self, grad: Any) -> Any:
+        """Return the array of a new gradient, in memory that nobody else has."""
+        if grad._edge is not None:
+            raise UnrecordableError("a gradient that has a graph")
+        array: Any = grad._array
+        if type(array) is not Traced:
+            raise UnrecordableError("a gradient that is not recorded")
+        if array.value.buffer.known or array.value.constant is not None:
+            array = grad._array = array.copy("K")
+        return array
+
+    def need_known(self, tensors: Any) -> None:
+        """Refuse tensors that the analysis has not found."""
+        known = {id(tensor) for tensor in self.tensors}
+        if any(id(tensor) not in known for tensor in tensors):
+            raise UnrecordableError("a tensor is used that the analysis of the function has not found")
+
+    # ---- the end ----
+    def _finish(self) -> None:
+        found, recorder = self.found, self.recorder
+        tensors = self.tensors
+        found.tensors, found.shares_memory, found.draws = tensors, recorder.shared, recorder.draws
+        places = {id(tensor): at for at, tensor in enumerate(tensors)}
+        for at, tensor in enumerate(tensors):
+            self._note_writes(at, tensor, recorder.inputs[at])
+        values: list[Value] = []
+        memories: list[Any] = []
+        differentiable: list[Any] = []
+        for out in _tensors_in(found.result):
+            if id(out) in places:
+                found.outputs[id(out)] = Output(places[id(out)], True, False)
+                continue
+            if id(out) in found.outputs:
+                continue
+            array, edge = out._array, out._edge
+            if type(array) is not Traced:
+                raise UnrecordableError(f"a result is made of {type(array).__name__}")
+            if edge is LEAF:
+                raise UnrecordableError("a leaf that requires gradients is made and returned")
+            buffer = array.value.buffer
+            if buffer.known or buffer in memories:
+                raise UnrecordableError("a result shows the memory of an argument or of another result")
+            memories.append(buffer)
+            if edge is not None:
+                differentiable.append(out)
+            found.outputs[id(out)] = Output(len(values), False, edge is not None)
+            values.append(array.value)
+        for at in self.graded if found.touches_grads else ():
+            grad = tensors[at]._extra.grad
+            if grad is self.first[at]:
+                continue
+            if grad is None:
+                found.grads[at] = None
+                continue
+            value = self._handed_out(grad).value
+            if value.buffer in memories:
+                raise UnrecordableError("a gradient shares memory with a result")
+            memories.append(value.buffer)
+            found.grads[at] = len(values)
+            values.append(value)
+        if found.writes and (found.shares_memory or any(map(_is_part, self.before))):
+            raise UnrecordableError("tensors that may share memory are written in place")
+        self._programs(differentiable, values)
+
+    def _note_writes(self, at: int, tensor: Any, value: Value) -> None:
+        """Note by how much a version advances, and refuse what else happens to a tensor from outside."""
+        array, was = tensor._array, self.before[at]
+        if type(array) is not Traced or array.value is not value:
+            raise UnrecordableError("a tensor from outside gets another memory")
+        if (was.edge is None) is not (tensor._edge is None) or (tensor._edge is not None and tensor._edge is not LEAF):
+            raise UnrecordableError("a tensor from outside gets another history")
+        storage = tensor._storage
+        count = 0 if storage is None else storage.version
+        if count or self.recorder.has_written(array):  # running statistics are written without a version
+            if was.extra is not None and was.extra.view is not None:
+                raise UnrecordableError("a view from outside is written in place")
+            if isinstance(was.array, np.generic) or was.array.base is not None:
+                raise UnrecordableError("memory from outside that is part of other memory is written in place")
+            self.found.writes[at] = count
+
+    def _programs(self, differentiable: list[Any], values: list[Value]) -> None:
+        found, recorder = self.found, self.recorder
+        count = len(recorder.steps)
+        inputs = recorder.inputs[: len(self.tensors)]
+        if differentiable:
+            found.differentiated = [at for at in range(len(self.tensors)) if self.before[at].edge is not None]
+            found.seeds = len(differentiable)
+            try:
+                self._differentiate(differentiable, values, count)
+                return
+            except RuntimeError as error:
+                if "second time" not in str(error) or len(recorder.steps) != count:
+                    raise
+                found.freed = True
+                found.gradients, found.saved, found.backward = [], [], None
+        found.forward = _ordered(Program(inputs, recorder.steps[:count], values).simplified())
+        found.steps = recorder.steps
+
+    def _differentiate(self, outs: list[Any], values: list[Value], count: int) -> None:
+        """Record the backward, and say what the forward saves for it."""
+        found, recorder, tensors = self.found, self.recorder, self.tensors
+        inputs = recorder.inputs[: len(tensors)]
+        seeds = []
+        for out in outs:
+            array = out._array.array
+            seeds.append(wrap(recorder.input(np.ones(array.shape, array.dtype))))
+        wanted = [tensors[at] for at in found.differentiated]
+        gradients = autograd.grad(outs, wanted, seeds, allow_unused=True)
+        results: list[Value] = []
+        memories = {value.buffer for value in recorder.inputs}
+        for gradient, tensor in zip(gradients, wanted, strict=True):
+            if gradient is None:
+                found.gradients.append(None)
+                continue
+            array = gradient._array
+            if array.shape != tensor._array.shape or array.dtype != tensor._array.dtype:
+                raise UnrecordableError("a gradient of another shape or dtype")
+            if array.value.buffer in memories or array.value.constant is not None:  # whom it goes to may write into it
+                array = array.copy("K")
+            memories.add(array.value.buffer)
+            found.gradients.append(len(results))
+            results.append(array.value)
+        steps = recorder.steps[count:]
+        if any(buffer.known for step in steps for buffer in step.writes):
+            raise UnrecordableError("backward writes into a tensor from outside")
+        program = Program([], steps, results).simplified()
+        made = {value for step in program.steps for value in step.makes}
+        read = dict.fromkeys(value for step in program.steps for value in step.values if value not in made)
+        read |= dict.fromkeys(value for value in results if value not in made)
+        seed_values = recorder.inputs[len(tensors) :]
+        found.saved = [value for value in read if not _is_constant(value) and value not in seed_values]
+        kept = {value.buffer for value in found.saved}
+        if any(buffer in kept for step in program.steps for buffer in step.writes):
+            raise UnrecordableError("backward writes into what the forward has saved")
+        found.backward = Program([*found.saved, *seed_values], program.steps, results)
+        found.forward = _ordered(Program(inputs, recorder.steps[:count], [*values, *found.saved]).simplified())
+        found.steps = recorder.steps
+
+
+def _is_part(was: _Snapshot) -> bool:
+    """Tell whether an array may show memory of another one in a way that is not seen by its base alone."""
+    base = was.array.base
+    return base is not None and (type(base) is not np.ndarray or base.base is not None)
+
+
+def _committing(commits: list[tuple[Any, bool]], function: Callable[..., Any], optimizer: Any) -> Callable[..., None]:
+    """Return what hands gradients to their tensors and calls a step of an optimizer."""
+
+    def optimizer_step(*arrays: Any) -> None:
+        left = iter(arrays)
+        for tensor, has in commits:
+            tensor._need_extra().grad = wrap(next(left)) if has else None
+        function(optimizer)
+
+    return optimizer_step
+
+
+def _ordered(program: Program) -> Program:
+    """Put checks, and what they need, before everything that changes what was there."""
+    changing = [at for at, step in enumerate(program.steps) if any(buffer.known for buffer in step.writes)]
+    if changing and any(is_dynamic(step) for step in program.steps[changing[0] :]):
+        raise UnrecordableError("a shape that depends on numbers follows a write into a tensor from outside")
+    checks = [at for at, step in enumerate(program.steps) if step.kind == "check"]
+    if not changing or not checks or checks[-1] < changing[0]:
+        return program
+    early: set[int] = set()
+    needed: set[Value] = set()
+    for at in range(len(program.steps) - 1, -1, -1):
+        step = program.steps[at]
+        if step.kind == "check" or any(made in needed for made in step.makes):
+            if step.writes:
+                raise UnrecordableError("a branch on a value follows a write into a tensor from outside")
+            early.add(at)
+            needed.update(step.values)
+    for at in early:
+        for value, version in program.steps[at].read:
+            if value.buffer is not None and value.buffer.written and (value.buffer.known or version):
+                raise UnrecordableError("a branch on a value that was written in place")
+    first = [step for at, step in enumerate(program.steps) if at in early]
+    rest = [step for at, step in enumerate(program.steps) if at not in early]
+    return Program(program.inputs, [*first, *rest], program.results)
+
+
+def _tensors_in(tree: Any) -> Any:
+    kind = type(tree)
+    if kind in EXACT:
+        yield tree
+    elif isinstance(tree, (tuple, list)):
+        for one in tree:
+            yield from _tensors_in(one)
+    elif kind is dict:
+        for one in tree.values():
+            yield from _tensors_in(one)
+    elif isinstance(tree, _base.Tensor):
+        raise UnrecordableError(f"a result of class {kind.__name__}")
+
+
+def _is_constant(value: Value) -> bool:
+    """Tell whether a value is the same in every call."""
+    return value.constant is not None and (value.buffer is None or not value.buffer.written)

@@ -1,0 +1,236 @@
+"""Records: a program with its guards, and the function that checks these and runs that, written as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._device import chosen_device
+from .._dtypes import get_default_dtype
+from .._generated import emit
+from .._graph.guards import Freed
+from .._graph.node import Slot
+from .._settings import get_num_threads
+from ..tensor._aliasing.views import wrote
+from ..tensor._base import LEAF, edge_of, storage_of, wrap
+from ..tensor._functions.generators import default_generator
+from ..tensor._recording.flat import EXACT
+from ._backward import Call, CompiledBackward
+from ._groups import grouped
+from ._recording import Recorded
+from ._trees import check_lines, rebuilt
+
+NDARRAY = np.ndarray
+RETRY = object()  # what a record gives back if it is not for a call
+
+
+class Record:
+    """A program with its guards."""
+
+    def __init__(self, function: Callable[..., Any], found: Recorded, given: int, holds: Callable[..., bool]) -> None:
+        self.function, self.found, self.holds = function, found, holds
+        self.given = given  # how many of the tensors are arguments; the others are captured
+        self.differentiated, self.gradients = found.differentiated, found.gradients
+        self.recorded = found.forward, found.backward  # as they were before groups were made
+        self.has_effects = found.has_effects
+        found.forward = grouped(found.forward)
+        self.program = found.forward.function("a compiled function")
+        self.backward: Any = None
+        if found.backward is not None:
+            found.backward = grouped(found.backward)
+            self.backward = found.backward.function("the backward of a compiled function")
+        self.differentiable = _chooser(found)
+        self.wanted: Callable[..., list[Any]]  # the tensors of a call that get gradients
+
+    def still_holds(self, args: Any, kwargs: Any) -> bool:
+        """Tell whether the Python state that the function reads is as it was."""
+        return self.holds(self.function, args, kwargs)
+
+
+def runner(record: Record, mode: Any, paths: list[str], places: Any, facts: Any) -> Callable[..., Any]:
+    """Write the function that runs a record, or gives RETRY.
+
+    `paths` lead to the tensors of the record, "" to those that are captured; `places` are all places where a tensor was given.
+    """
+    found = record.found
+    scope: dict[str, Any] = {
+        "RETRY": RETRY, "ndarray": NDARRAY, "mode_of_record": mode,
+        "asarray": np.asarray, "wrap": wrap, "edge_of": edge_of, "Call": Call,
+        "record": record, "Node": CompiledBackward, "program": record.program, "holds": record.holds, "function": record.function,
+        "default_dtype": get_default_dtype, "the_dtype": get_default_dtype(), "threads": get_num_threads, "Slot": Slot,
+        "device": chosen_device, "storage_of": storage_of, "wrote": wrote, "LEAF": LEAF, "Freed": Freed,
+        "none": frozenset(), "state_of_stream": default_generator.get_state,
+    }  # fmt: skip
+    lines: list[str] = []
+    different = ["mode is not mode_of_record", *check_lines(facts, scope)]
+    different += ["device() is not None", "default_dtype() is not the_dtype", f"threads() != {get_num_threads()}"]
+    lines += _refusing(different)
+    lines += _tensor_lines(record, paths, places, scope)
+    lines += _refusing(["not holds(function, args, kwargs)"])
+    if found.draws and found.seeds and not found.freed:
+        lines.append("stream = state_of_stream()")
+    lines += [
+        f"found = program({', '.join(f'a{at}' for at in range(len(found.tensors)))})",
+        *_refusing(["found is None"]),
+    ]
+    lines += _effect_lines(found)
+    texts = _result_lines(record, lines)
+    lines.append(f"return {rebuilt(found.result, lambda tensor: texts[id(tensor)], scope)}")
+    text = "\n".join(["def run(mode, args, kwargs):", *[f"    {line}" for line in lines]])
+    run: Any = emit("a call of a compiled function", text, scope)["run"]
+    found.result = None  # tensors of the recording
+    found.tensors = found.tensors[record.given :]
+    text = "".join(f"{path or f't{at}'}, " for at, path in enumerate(paths) if at in found.differentiated)
+    record.wanted = emit(
+        "tensors of a call",
+        f"def wanted(args, kwargs):\n    return [{text}]",
+        {f"t{at}": scope.get(f"t{at}") for at in range(len(paths))},
+    )["wanted"]
+    run.record = record
+    return run  # type: ignore[no-any-return]
+
+
+def _refusing(conditions: list[str]) -> list[str]:
+    lines = []
+    for condition in conditions:
+        lines += [f"if {condition}:", "    return RETRY"]
+    return lines
+
+
+def _tensor_lines(record: Record, paths: list[str], places: Any, scope: dict[str, Any]) -> list[str]:
+    """Write how tensors are found, and what must hold of them."""
+    found = record.found
+    lines: list[str] = []
+    names: dict[int, str] = {}
+    count = len(found.tensors) - len(found.owners)
+    for at, tensor in enumerate(found.tensors):
+        name = names[id(tensor)] = f"t{at}"
+        if at >= count:  # a gradient
+            owner = f"t{found.owners[at - count]}"
+            lines += _refusing([f"{owner}._extra is None or {owner}._extra.hooked"])
+            lines.append(f"{name} = {owner}._extra.grad")
+        elif paths[at]:
+            lines.append(f"{name} = {paths[at]}")
+        else:
+            scope[name] = tensor
+        lines += _one_tensor(at, name, tensor, found, scope)
+    if found.touches_grads:
+        for at, tensor in enumerate(found.tensors[:count]):
+            if tensor._edge is LEAF and at not in found.owners:
+                lines += _refusing([f"(e := t{at}._extra) is not None and (e.grad is not None or e.hooked)"])
+    first = {path for path in paths if path}
+    for path, tensor in places:  # one tensor in two places
+        if path not in first:
+            lines += _refusing([f"{path} is not {names[id(tensor)]}"])
+    given = [f"id(t{at})" for at, path in enumerate(paths) if path]
+    captured = any(not path for path in paths)
+    if len(given) > 1 or (given and captured):
+        every = [f"id(t{at})" for at in range(count)]
+        lines += _refusing([f"len({{{', '.join(every)}}}) != {count}"])
+    if found.writes or found.touches_grads:  # different tensors on one memory
+        arrays = [f"id(a{at})" for at in range(len(found.tensors))]
+        written = ", ".join(f"id(a{at})" for at in found.writes)
+        for at in range(len(found.tensors)) if found.writes else ():
+            if at not in found.writes:
+                parts = f"type(b) is not ndarray or b.base is not None or id(b) in ({written},)"
+                lines += _refusing([f"(b := a{at}.base) is not None and ({parts})"])
+        if len(arrays) > 1:
+            lines += _refusing([f"len({{{', '.join(arrays)}}}) != {len(arrays)}"])
+    return lines
+
+
+def _one_tensor(at: int, name: str, tensor: Any, found: Recorded, scope: dict[str, Any]) -> list[str]:
+    array = tensor._array
+    scope[f"type{at}"], scope[f"d{at}"] = type(tensor), array.dtype
+    lines = _refusing([f"type({name}) is not type{at}"])
+    lines.append(f"a{at} = {name}._array")
+    if not array.shape and at not in found.writes:  # which may be kept as a number
+        scope[f"number{at}"] = array.dtype.type
+        lines += [f"if type(a{at}) is number{at}:", f"    a{at} = asarray(a{at})"]
+    different = f"type(a{at}) is not ndarray or a{at}.dtype is not d{at} or a{at}.shape != {array.shape}"
+    if array.shape:
+        different += f" or a{at}.strides != {array.strides}"
+    if tensor._edge is None:
+        different += f" or {name}._edge is not None"
+    elif tensor._edge is LEAF and found.touches_grads:
+        different += f" or {name}._edge is not LEAF"
+    else:
+        different += f" or {name}._edge is None"
+    if at in found.writes:
+        different += f" or a{at}.base is not None or not a{at}.flags.writeable"
+    lines += _refusing([different, f"(s := {name}._storage) is not None and s.inference"])
+    return lines
+
+
+def _effect_lines(found: Recorded) -> list[str]:
+    lines: list[str] = []
+    for at, count in found.writes.items():
+        lines += [f"wrote(t{at})"] * count
+    for at, place in found.grads.items():
+        lines.append(f"t{at}._need_extra().grad = {'None' if place is None else f'wrap(found[{place}])'}")
+    return lines
+
+
+def _result_lines(record: Record, lines: list[str]) -> dict[int, str]:
+    """Write the tensors of the result with their node, and return their names."""
+    found = record.found
+    if found.seeds:
+        edges = "".join(f"edge_of(t{at}), " for at in found.differentiated)
+        every = "".join(f"t{at}, " for at in range(len(found.tensors)))
+        lines += [f"node = Node().begin(({edges}))", f"node.num_outputs = {found.seeds}", "node.done = none"]
+        if found.freed:
+            lines += ["node.guard = Freed(None)", "node.call = node.saved = None"]
+        else:
+            start = len(found.forward.results) - len(found.saved)
+            stream = ", stream" if found.draws else ""
+            lines += [f"node.call = Call(record, args, kwargs, ({every}){stream})", f"node.saved = found[{start}:]"]
+    texts: dict[int, str] = {}
+    seed = 0
+    for identity, out in found.outputs.items():
+        if out.given:
+            texts[identity] = f"t{out.index}"
+            continue
+        edge = "None"
+        if out.requires_grad:
+            edge = "node" if found.seeds == 1 else f"Slot(node, {seed})"
+            seed += 1
+        texts[identity] = name = f"r{out.index}"
+        lines.append(f"{name} = wrap(found[{out.index}], {edge})")
+    if found.seeds:
+        lines.append(f"node.versions = {_versions(found, texts)}")
+    return texts
+
+
+def _versions(found: Recorded, texts: dict[int, str]) -> str:
+    """Write the versions of the memory that is saved: of inputs that are saved, and of results that are."""
+    memories = {value.buffer for value in found.saved}
+    entries = []
+    for at, value in enumerate(found.forward.inputs):
+        if value.buffer in memories:
+            entries.append(f"((s := storage_of(t{at})), s.version, a{at})")
+    for identity, out in found.outputs.items():
+        if not out.given and found.forward.results[out.index].buffer in memories:
+            entries.append(f"(storage_of({texts[identity]}), 0, {texts[identity]}._array)")
+    return f"({''.join(f'{entry}, ' for entry in entries)})"
+
+
+def _chooser(found: Recorded) -> Callable[[Any], list[Any]]:
+    """Return what finds the results that require gradients in another run of the function, in the order of the seeds."""
+    paths: dict[int, str] = {}
+
+    def walk(tree: Any, path: str) -> None:
+        if type(tree) in EXACT:
+            paths.setdefault(id(tree), path)
+        elif isinstance(tree, (tuple, list)):
+            for at, one in enumerate(tree):
+                walk(one, f"{path}[{at}]")
+        elif type(tree) is dict:
+            for name, one in tree.items():
+                walk(one, f"{path}[{name!r}]")
+
+    walk(found.result, "r")
+    order = [paths[identity] for identity, out in found.outputs.items() if out.requires_grad]
+    text = f"def choose(r):\n    return [{', '.join(order)}]"
+    return emit("results of a compiled function", text, {})["choose"]  # type: ignore[no-any-return]

@@ -1,0 +1,83 @@
+"""What a compiled function is given and gives: tensors inside tuples, lists and dictionaries, and constants beside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from .._dtypes import dtype as torch_dtype
+from .._size import Size
+from ..tensor._recording.flat import EXACT
+
+CONSTANTS = frozenset({int, bool, str, bytes, float, complex, type(None), type(Ellipsis), torch_dtype, Size})
+
+
+class UnknownError(Exception):
+    """A structure holds what cannot be guarded or made again."""
+
+
+def leaves(tree: Any, path: str, found: list[tuple[str, Any]], facts: list[tuple[str, str, Any]]) -> None:
+    """List the tensors of a structure by the expressions that lead to them, and the facts about the rest: (expression, kind, value)."""
+    kind = type(tree)
+    if kind in EXACT:
+        found.append((path, tree))
+    elif kind in (tuple, list):
+        facts.append((path, "sequence", (kind, len(tree))))
+        for at, one in enumerate(tree):
+            leaves(one, f"{path}[{at}]", found, facts)
+    elif kind is dict:
+        if not all(type(name) in (str, int) for name in tree):
+            raise UnknownError("a dictionary whose keys are not strings")
+        facts.append((path, "dict", tuple(tree)))
+        for name, one in tree.items():
+            leaves(one, f"{path}[{name!r}]", found, facts)
+    elif kind in CONSTANTS:
+        facts.append((path, "constant", tree))
+    else:
+        raise UnknownError(f"an argument of type {kind.__name__}")
+
+
+def check_lines(facts: list[tuple[str, str, Any]], scope: dict[str, Any]) -> list[str]:
+    """Write the conditions under which a structure is the same again; each is true where it is not."""
+    lines = []
+    for path, kind, value in facts:
+        name = f"fact_{len(scope)}"
+        if kind == "sequence":
+            lines.append(f"type({path}) is not {value[0].__name__} or len({path}) != {value[1]}")
+        elif kind == "dict":
+            scope[name] = value
+            lines.append(f"type({path}) is not dict or tuple({path}) != {name}")
+        elif value is None or value is Ellipsis or type(value) is bool:
+            lines.append(f"{path} is not {value!r}")
+        else:
+            scope[name], scope[f"{name}_type"] = value, type(value)
+            different = f"{path} != {name}"
+            if type(value) is float and (value == 0 or math.isnan(value)):
+                different = f"{path}.hex() != {value.hex()!r}"
+            lines.append(f"type({path}) is not {name}_type or {different}")
+    return lines
+
+
+def rebuilt(tree: Any, leaf: Callable[[Any], str], scope: dict[str, Any]) -> str:
+    """Write the expression that makes a structure of results again; `leaf` names what stands for a tensor."""
+    kind = type(tree)
+    if kind in EXACT:
+        return leaf(tree)
+    if kind is tuple:
+        return f"({''.join(f'{rebuilt(one, leaf, scope)}, ' for one in tree)})"
+    if kind is list:
+        return f"[{', '.join(rebuilt(one, leaf, scope) for one in tree)}]"
+    if kind is dict:
+        if not all(type(name) in (str, int) for name in tree):
+            raise UnknownError("a result whose keys are not strings")
+        return f"{{{', '.join(f'{name!r}: {rebuilt(one, leaf, scope)}' for name, one in tree.items())}}}"
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        name = f"kind_{len(scope)}"
+        scope[name] = kind
+        return f"{name}({', '.join(rebuilt(one, leaf, scope) for one in tree)})"
+    if kind in CONSTANTS:
+        name = f"constant_{len(scope)}"
+        scope[name] = tree
+        return name
+    raise UnknownError(f"a result of type {kind.__name__}")
