@@ -62,7 +62,7 @@ class Formula:
         code = function.__code__
         names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
         self.is_fixed = not set(names) <= set(numbers)  # some parameters are part of a kernel
-        self.numbers = numbers
+        self.numbers, self.named = numbers, frozenset(numbers)
         self.wide = frozenset(wide)
         self.plans: dict[Any, _Plan | None] = {}
         self.has_steps = True  # what it does to small arrays is what it does to large ones, and can be written down
@@ -133,6 +133,8 @@ class Formula:
     def _fixed(self, params: dict[str, Any]) -> tuple[Any, ...]:
         """Return the parameters that are part of a kernel: all but numbers that are given."""
         numbers = self.numbers
+        if params.keys() == self.named and None not in params.values():
+            return ()
         return tuple([(name, value) for name, value in params.items() if name not in numbers or value is None])
 
     def _written(self, arrays: Sequence[Any], params: dict[str, Any]) -> Callable[..., Any] | None:
@@ -193,10 +195,13 @@ class Formula:
 
     def into(self, outs: Sequence[np.ndarray], *arrays: Any, **params: Any) -> None:
         """Compute into memory that is there, which may be that of the arrays if nothing is reduced; on NumPy's arrays alone."""
-        from .._core.numpy_namespace import numpy_namespace as xp
+        if outs[0].size >= self.start and (plan := self.plan(arrays, params)) is not None:
+            found = plan.run(arrays, params, outs)
+        else:
+            from .._core.numpy_namespace import numpy_namespace as xp
 
-        large = outs[0].size >= self.start
-        found = self.large(xp, arrays, params, outs) if large else self.small(xp, arrays, params)
+            run = self._in_blocks if outs[0].size >= self.start else self.small
+            found = run(xp, arrays, params)
         for out, value in zip(outs, found if type(found) is tuple else (found,), strict=True):
             if value is not out:
                 out[...] = value
@@ -547,21 +552,21 @@ class _Plan:
         self.levels = [(level, op, DTYPE[value.type]) for (_, level, _, op), value in zip(outputs, plain, strict=True)]
 
     def run(self, arrays: Sequence[np.ndarray], params: dict[str, Any], out: Any = None) -> Any:
-        from .loops import start_of
-
         results: list[Any] = []
         for number, (shape, dtype, order, level) in enumerate(self.made):
-            if level in ("column", "room"):
+            if out is not None and level == "element" and order is None and _fits(out[number], shape, dtype):
+                room = out[number]
+            elif level in ("column", "room"):
                 count = -(-self.items // self.chunk)
                 _, op, wide = self.levels[number]
                 make = np.zeros if op == "sum" else np.empty
                 room = make((count, self.inner[-1][1]), wide)
                 if op not in ("sum", ""):
+                    from .loops import start_of
+
                     room[...] = start_of(op, STORAGE[wide])
             elif level == "row" and self.partial:
                 room = np.empty(self.items, self.levels[number][2])
-            elif out is not None and order is None and _fits(out[number], shape, dtype):
-                room = out[number]
             elif order is None:
                 room = np.empty(shape, dtype)
             else:
@@ -584,7 +589,7 @@ class _Plan:
                 function(cells, sizes, numbers, low, high)
 
             parallel.over_blocks(work, self.items, chunk, threads)
-        for number, (level, op, _) in enumerate(self.levels):
+        for number, (level, op, _) in enumerate(self.levels) if self.chunked or self.partial else ():
             if level == "column" or (level == "row" and self.partial):
                 shape, dtype = self.made[number][:2]
                 if level == "column":

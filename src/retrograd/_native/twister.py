@@ -25,8 +25,7 @@ _U32: Final = "u32"
 def state_of(bits: Any) -> np.ndarray:
     """Return the memory of NumPy's generator: the words of its state, then the place of the next."""
     memory = (ctypes.c_uint32 * (WORDS + 1)).from_address(bits.ctypes.state_address)
-    state: np.ndarray = np.frombuffer(memory, np.uint32)
-    return state
+    return np.frombuffer(memory, np.uint32)  # type: ignore[call-overload, no-any-return]
 
 
 def _write(nest: Nest, storage: str) -> None:

@@ -303,7 +303,7 @@ class Generator:
         if many is not None:
             from .of_words import doubles_of
 
-            return doubles_of(many) < chance  # type: ignore[no-any-return]
+            return doubles_of(many) < chance
         found: Array = self._fractions(count) < np.uint64(math.ceil(chance * 2.0**53))
         return found
 

@@ -49,7 +49,7 @@ def multiply_add(values: Array, scale: float, offset: float) -> Array | None:
     return _multiply_add(numpy_namespace, values, scale=scale, offset=offset)  # type: ignore[no-any-return]
 
 
-@formula(numbers=("scale", "offset"))
+@formula(numbers=("scale", "offset"))  # type: ignore[untyped-decorator]
 def _multiply_add(xp: Any, values: Any, *, scale: float, offset: float) -> Any:
     return xp.fma(values, scale, offset)
 
