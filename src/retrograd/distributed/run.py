@@ -72,8 +72,6 @@ def main(args: Sequence[str] | None = None) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run the program: here if it is one process, else in as many new ones."""
-    from ..cli import _run  # above this package
-
     if options.no_python:
         raise NotImplementedError(
             "torch.distributed.run --no-python: retrograd runs programs that are written in Python"
@@ -82,8 +80,15 @@ def run(options: argparse.Namespace) -> None:
     if job.size > 1:
         sys.exit(_keep_running(options, job))
     os.environ.update(_variables(options, job, 0, 0))
-    start = _run.run_module if options.module else _run.run_script
-    start(options.training_script, options.training_script_args)
+    run_program(options.training_script, options.training_script_args, by_name=options.module)
+
+
+def run_program(program: str, arguments: Sequence[str], by_name: bool) -> None:
+    """Run a file, or a module by its name, in this process."""
+    from ..cli import _run  # above this package
+
+    start = _run.run_module if by_name else _run.run_script
+    start(program, arguments)
 
 
 @dataclass
