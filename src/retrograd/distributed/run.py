@@ -72,8 +72,6 @@ def main(args: Sequence[str] | None = None) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run the program: here if it is one process, else in as many new ones."""
-    from ..cli import _run  # above this package
-
     if options.no_python:
         raise NotImplementedError(
             "torch.distributed.run --no-python: retrograd runs programs that are written in Python"
@@ -82,8 +80,15 @@ def run(options: argparse.Namespace) -> None:
     if job.size > 1:
         sys.exit(_keep_running(options, job))
     os.environ.update(_variables(options, job, 0, 0))
-    start = _run.run_module if options.module else _run.run_script
-    start(options.training_script, options.training_script_args)
+    run_program(options.training_script, options.training_script_args, by_name=options.module)
+
+
+def run_program(program: str, arguments: Sequence[str], by_name: bool) -> None:
+    """Run a file, or a module by its name, in this process."""
+    from ..cli import _run  # above this package
+
+    start = _run.run_module if by_name else _run.run_script
+    start(program, arguments)
 
 
 @dataclass
@@ -208,7 +213,7 @@ def _run_once(options: argparse.Namespace, job: Job, restarts: int) -> Failure |
     common = {name: value for name, value in os.environ.items() if not name.startswith(_STARTERS)}
     common.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // job.local_size)))
     shared = _variables(options, job, 0, restarts)
-    command = [sys.executable, "-m", "retrograd.cli._worker", *(["-m"] if options.module else [])]
+    command = [sys.executable, "-m", "retrograd.distributed._worker", *(["-m"] if options.module else [])]
     started: list[subprocess.Popen[bytes]] = []
     with tempfile.TemporaryDirectory(prefix="retrograd-run-") as folder, ExitStack() as files:
         common["RETROGRAD_ERROR_FILE"] = os.path.join(folder, "error")

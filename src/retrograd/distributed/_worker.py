@@ -1,6 +1,6 @@
 """One of the processes that `torch.distributed.run` starts: it runs the program, and says once what went wrong.
 
-python -m retrograd.cli._worker [-m] program [argument ...]
+python -m retrograd.distributed._worker [-m] program [argument ...]
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import sys
 import traceback
 from typing import Any
 
-from ..distributed import _mpi
+from . import _mpi
+from .run import run_program
 
 
 def main() -> None:
     """Run the program."""
-    from ..cli import _run  # above this package
-
     _end_with_parent()
     sys.excepthook = _show_once
-    start, program = (_run.run_module, sys.argv[2:]) if sys.argv[1] == "-m" else (_run.run_script, sys.argv[1:])
+    by_name = sys.argv[1] == "-m"
+    program, *arguments = sys.argv[2:] if by_name else sys.argv[1:]
     try:
-        start(program[0], program[1:])
+        run_program(program, arguments, by_name)
     except SystemExit as end:
         if end.code not in (None, 0):
             _mpi.note_failure()
