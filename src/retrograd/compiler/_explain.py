@@ -47,17 +47,17 @@ class RecordExplanation:
     @property
     def code(self) -> str:
         """Return what was recorded, forward and backward, as Python: the derivative as source."""
-        parts = [self.recorded.text("forward")[0]]
+        parts = [self.recorded.text("forward", readable=True)[0]]
         if self.recorded_backward is not None:
-            parts.append(self.recorded_backward.text("backward")[0])
+            parts.append(self.recorded_backward.text("backward", readable=True)[0])
         return "\n\n\n".join(parts) + "\n"
 
     @property
     def compiled_code(self) -> str:
         """Return what runs, with kernels as calls."""
-        parts = [self.forward.text("forward")[0]]
+        parts = [self.forward.text("forward", readable=True)[0]]
         if self.backward is not None:
-            parts.append(self.backward.text("backward")[0])
+            parts.append(self.backward.text("backward", readable=True)[0])
         return "\n\n\n".join(parts) + "\n"
 
     def lines(self) -> list[str]:
@@ -80,13 +80,17 @@ def _described(name: str, before: Program, after: Program) -> list[str]:
     ]
     for step in kernels:
         fused = step.fused
-        places = list(dict.fromkeys(one.place for one in fused if one.place))
+        places = list(dict.fromkeys(_line(one) for one in fused if one.place))
         labels = [one.label for one in fused[:12]] + ["..."] * (len(fused) > 12)
         lines.append(f"  a kernel of {len(fused)} operations: {', '.join(labels)}")
         lines += [f"    {place}" for place in places[:8]]
     for step in calls:
-        lines.append(f"  {step.label}{f', {step.place}' if step.place else ''}")
+        lines.append(f"  {step.label}{f', {_line(step)}' if step.place else ''}")
     return lines
+
+
+def _line(step: Step) -> str:
+    return step.place.splitlines()[0]
 
 
 def _bytes(step: Step) -> int:

@@ -182,10 +182,14 @@ class Program:
         return kept
 
     # ---- text ----
-    def text(self, name: str = "program") -> tuple[str, dict[str, Any]]:
-        """Write the program as a Python function of its inputs, and return the names that it uses, too."""
+    def text(self, name: str = "program", readable: bool = False) -> tuple[str, dict[str, Any]]:
+        """Write the program as a Python function of its inputs, and return the names that it uses, too.
+
+        A `readable` one does without checks of shapes, which are the same but for sizes that depend on numbers.
+        """
         scope: dict[str, Any] = {"asarray": np.asarray}
         writer = _Writer(scope)
+        writer.changed = readable
         lines = [f"def {name}({', '.join(value.name for value in self.inputs)}):"]
         last = self._last_uses()
         writer.copied.update([value.name for value in self.inputs])

@@ -173,6 +173,10 @@ class Recorder:
         self._finish(step, several=True)
         return made
 
+    def is_traced(self, array: Any) -> bool:
+        """Tell whether an array is one of the recording."""
+        return type(array) is Traced
+
     def shown(self, array: Any) -> Any:
         """Return an array whose shape and strides can be looked at."""
         return array.array if type(array) is Traced else array

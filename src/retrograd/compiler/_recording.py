@@ -224,8 +224,8 @@ class _Session:
         """Return the array of a new gradient, in memory that nobody else has."""
         if grad._edge is not None:
             raise UnrecordableError("a gradient that has a graph")
-        array: Any = grad._array
-        if type(array) is not Traced:
+        array = grad._array
+        if not self.recorder.is_traced(array):
             raise UnrecordableError("a gradient that is not recorded")
         if array.value.buffer.known or array.value.constant is not None:
             array = grad._array = array.copy("K")
