@@ -234,8 +234,6 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
             shape[k] = wanted[k] = b if a == 1 else a
     input, indices = expand(input, shape), expand(indices, wanted)
     at, size = indices._array, shape[axis] if shape else 1
-    if size and (
-        isinstance(at, LevelArray) or (at.size and not is_meta(at) and (at.min() < 0 or at.max() >= size))
-    ):
+    if size and (isinstance(at, LevelArray) or (at.size and not is_meta(at) and (at.min() < 0 or at.max() >= size))):
         indices = wrap(vocabulary.remainder(at, size))  # torch counts around, in both directions
     return gather(input, dim, indices)
