@@ -285,6 +285,21 @@ def test_results_are_new_every_time() -> None:
         assert positions.tolist() == [5, 6, 7]
 
 
+def test_constants_that_are_written_and_read_by_kernels() -> None:
+    def function(x: Any) -> Any:
+        ramp = torch.zeros(3, 3)
+        for k in range(3):
+            ramp[k, k] = 3.0 * (k + 1)
+        scale = torch.ones(())
+        scale.add_(x[0, 0])
+        return ((x + ramp) * scale).tanh().sum(0)
+
+    compiled = torch.compile(function, fullgraph=True)
+    for _ in range(3):
+        same(function, compiled, torch.randn(3, 3))
+    assert records(compiled) == 1
+
+
 def test_arguments_that_are_returned() -> None:
     compiled = torch.compile(lambda x, y: (x, x + y, y))
     x, y = torch.randn(3, requires_grad=True), torch.randn(3)

@@ -54,6 +54,11 @@ def is_small(step: Step, what: Any) -> bool:
     return work <= FLOPS and known and _step_of(what.x) is not None and _step_of(what.y) is not None
 
 
+def is_fixed(value: Value) -> bool:
+    """Tell whether a value is a constant that no step writes: such a one is part of the kernel's call."""
+    return value.constant is not None and not value.buffer.written
+
+
 def _step_of(value: Value) -> tuple[bool, int] | None:
     """Say whether a matrix lies transposed in memory, and how far its rows are apart; None if BLAS cannot read it."""
     (rows, columns), (far, near), width = value.shape, value.strides, value.dtype.itemsize
@@ -241,7 +246,7 @@ class _Kernel:
             what = self.known[self.members[value]]
             found = nest.made[value] = self._element(value, what, nest)
             return found
-        if value.constant is not None and not value.shape:
+        if is_fixed(value) and not value.shape:
             number = value.constant.item()
             return Operation("const", type, (), number)
         base, index = self._place(value, nest)
@@ -352,7 +357,7 @@ def kernel_of(steps: list[Step], known: dict[Step, Any], outside: set[Value], re
     kernel = _Kernel(steps, known, outside, readers)
     function = machine.compiled(llvm.render(kernel.write(), "KERNEL"))
     call = _caller(kernel, function)
-    inputs = [value for value in kernel.inputs if value.constant is None]
+    inputs = [value for value in kernel.inputs if not is_fixed(value)]
     made = Step("call", call, "kernel", tuple(inputs), {}, name="kernel")
     made.fused = steps
     made.makes, made.several = kernel.outputs, True
@@ -369,7 +374,7 @@ def _caller(kernel: _Kernel, function: Any) -> Callable[..., Any]:
         "empty": np.empty, "asarray": np.asarray,
         "kernel": function, "pack": Struct(f"{len(kernel.cells)}Q").pack, "u8": np.dtype(np.uint8),
     }  # fmt: skip
-    given = [value for value in kernel.inputs if value.constant is None]
+    given = [value for value in kernel.inputs if not is_fixed(value)]
     lines = [f"def call({', '.join(value.name for value in given)}):"]
     for value in given:
         if not value.shape:
@@ -382,7 +387,7 @@ def _caller(kernel: _Kernel, function: Any) -> Callable[..., Any]:
     cells = []
     for cell in kernel.cells:
         if isinstance(cell, Value):
-            if cell.constant is not None:
+            if is_fixed(cell):
                 scope[cell.name] = cell.constant
             cells.append(f"id({cell.name}) + {DATA}")
         elif cell == "scratch":

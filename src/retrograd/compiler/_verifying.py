@@ -86,4 +86,4 @@ def _are_close(one: Any, other: Any) -> bool:
         relative = 1e-3 if one.dtype.itemsize == 8 else 1e-7
     finite = np.isfinite(other)
     scale = np.abs(other[finite]).max(initial=0.0)
-    return bool(np.allclose(one, other, rtol=relative, atol=relative * 0.1 * scale, equal_nan=True))
+    return bool(np.allclose(one, other, rtol=relative, atol=relative * (0.1 * scale + 1e-3), equal_nan=True))
