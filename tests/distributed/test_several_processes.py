@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.distributed import checks_collectives, checks_data_parallel, checks_gradients
+from tests.distributed import checks_collectives, checks_data_parallel, checks_gradients, checks_sync_batch_norm
 from tests.distributed.ranks import assert_passed, names_of, needs_mpi
 
 pytestmark = needs_mpi
@@ -25,3 +25,9 @@ def test_gradients_through_collectives(check: str) -> None:
 @pytest.mark.parametrize("count", [2, 3])
 def test_data_parallel_training(count: int, check: str) -> None:
     assert_passed(checks_data_parallel, count, "mpiexec", check)
+
+
+@pytest.mark.parametrize("check", names_of(checks_sync_batch_norm))
+@pytest.mark.parametrize("count", [2, 3])
+def test_batches_normalised_together(count: int, check: str) -> None:
+    assert_passed(checks_sync_batch_norm, count, "mpiexec", check)
