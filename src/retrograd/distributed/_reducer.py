@@ -395,6 +395,10 @@ class Reducer:
         if not self.expecting:
             return
         self.expecting = self.unfinished = False
+        self._give_out()
+        self.joined = None
+
+    def _give_out(self) -> None:
         used = self._used_by_some()
         with using(grad=False):
             for bucket in self.buckets:
@@ -407,7 +411,6 @@ class Reducer:
                         parameter.grad = view if self.as_views else view.clone()
                     elif not _is_same(grad, view):
                         grad.copy_(view)
-        self.joined = None
 
     def _take_result(self, bucket: _Bucket) -> None:
         result, bucket.result = bucket.result, None
@@ -436,17 +439,17 @@ class Reducer:
 
     # ---- for a process that has no inputs left ----
     def shadow_backward(self) -> None:
-        """Do what the others do in their backward, with gradients of zero."""
+        """Do what the others do in their backward, with gradients of zero, and take the averages.
+
+        torch drops them. Here a ZeroRedundancyOptimizer of this process goes on updating its part by the right gradients.
+        """
         self.divisor = None
-        started = []
+        last = len(self.buckets) - 1
         with using(grad=False):
             for number, bucket in enumerate(self.buckets):
-                empty_one = zeros(bucket.buffer.shape, dtype=bucket.buffer.dtype, device=bucket.buffer.device)
-                last = number == len(self.buckets) - 1
-                started.append(self.run_hook(GradBucket(number, empty_one, bucket.parameters, last)))
-            for future in started:
-                future.wait()
-        self._used_by_some()
+                bucket.buffer.zero_()
+                bucket.result = self.run_hook(GradBucket(number, bucket.buffer, bucket.parameters, number == last))
+        self._give_out()
         if not self.rebuilt and not self.order:
             self.order = list(range(len(self.parameters)))  # rank 0's order is taken, if it has one
 

@@ -14,6 +14,7 @@ from ..._public import all_of
 from ...nn.modules.module import Module
 from ...nn.utils.clip_grad import clip_grad_norm_
 from .._groups import need_group
+from .._one_process_only import SHARDED_INSTEAD, need_one_process
 from ..checkpoint import state_dict as states
 from . import api
 from ._names import FSDP_WRAPPED_MODULE, clean_tensor_name, unwrap_names, wrap_names
@@ -67,6 +68,7 @@ class FullyShardedDataParallel(Module):
     ) -> None:
         super().__init__()
         self.process_group = need_group(process_group)
+        need_one_process("FullyShardedDataParallel", SHARDED_INSTEAD, process_group)
         need_plain_numbers(mixed_precision)
         if cpu_offload is not None and cpu_offload.offload_params:
             need_on_cpu(module)

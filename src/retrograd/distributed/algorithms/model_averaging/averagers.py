@@ -1,11 +1,13 @@
-"""torch.distributed.algorithms.model_averaging.averagers: parameters averaged over processes. One process's are their average."""
+"""torch.distributed.algorithms.model_averaging.averagers: parameters averaged over processes now and then."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import Any
 
+from ...._modes import using
 from ...._warnings import warn
+from ..._collectives import all_reduce
 from ..._groups import need_group
 
 
@@ -40,8 +42,20 @@ class PeriodicModelAverager(ModelAverager):
         self.warmup_steps, self.period = warmup_steps, period
 
     def average_parameters(self, params: Any) -> None:
-        """Count the step: the parameters of one process are their average."""
+        """Count the step; average parameters that have gradients if it is time."""
+        if self.step >= self.warmup_steps and (self.step - self.warmup_steps) % self.period == 0:
+            _average(params, self.process_group)
         self.step += 1
+
+
+def _average(params: Any, group: Any) -> None:
+    """Average parameters, or those of parameter groups, over the processes."""
+    given = [one for part in params for one in (part["params"] if isinstance(part, dict) else [part])]
+    with using(grad=False):
+        for one in given:
+            if one.grad is not None:
+                value = one.detach()
+                all_reduce(value.div_(group.size()), group=group)
 
 
 __all__ = ["ModelAverager", "PeriodicModelAverager"]
