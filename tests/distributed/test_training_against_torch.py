@@ -58,6 +58,12 @@ def work(rank, size):
         model = DDP(Net())
         model.register_comm_hook(None, hook)
         said.append([one[:7] for one in losses(rank, model, rate=0.01)[0]])
+    from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
+    for rank_of_matrices in (1, 2):
+        model = DDP(Net())
+        state = PowerSGDState(None, rank_of_matrices, start_powerSGD_iter=2, min_compression_rate=0.9)
+        model.register_comm_hook(state, powerSGD_hook)
+        said.append((losses(rank, model, rate=0.01)[0], state.compression_stats()))
     for turn in range(size):
         dist.barrier()
         if turn == rank:
