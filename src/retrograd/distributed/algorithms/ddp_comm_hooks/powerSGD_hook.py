@@ -2,7 +2,7 @@
 
 A gradient M is approximated by P Qᵗ: P = M Q is summed and made orthonormal, then Q = Mᵗ P is averaged. What is lost is added to the next
 gradient (Vogels, Karimireddy, Jaggi: PowerSGD, 2019).
-"""  # noqa: N999 - torch's name
+"""
 
 from __future__ import annotations
 
