@@ -108,7 +108,8 @@ def powerSGD_hook(state: PowerSGDState, bucket: Any) -> Any:  # noqa: N802 - tor
 
 def _divided(state: PowerSGDState, bucket: Any) -> tuple[list[Any], list[Any]]:
     """Return the gradients of a bucket that are worth approximating, as matrices, and the others."""
-    matrices, whole = [], []
+    matrices: list[Any] = []
+    whole: list[Any] = []
     for gradient in bucket.gradients():
         matrix = gradient.view(gradient.shape[0], -1) if gradient.dim() else gradient.view(1, 1)
         n, m = matrix.shape
