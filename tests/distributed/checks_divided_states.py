@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from retrograd.distributed.device_mesh import init_device_mesh
 from retrograd.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from retrograd.distributed.optim import ZeroRedundancyOptimizer
 from retrograd.nn.parallel import DistributedDataParallel
+from tests.distributed.checks_data_parallel import raised_by
 
 RATE = 0.05
 
@@ -128,14 +128,6 @@ def check_one_checkpoint_of_all(rank: int, size: int) -> None:
     d.barrier()
     if rank == 0:
         shutil.rmtree(folder[0])
-
-
-def raised_by(call: Callable[[], Any]) -> str:
-    try:
-        call()
-    except BaseException as error:
-        return f"{type(error).__name__}: {error}"
-    return "nothing was raised"
 
 
 def check_what_needs_one_process_says_so(rank: int, size: int) -> None:
