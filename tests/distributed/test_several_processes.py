@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.distributed import checks_collectives, checks_gradients
+from tests.distributed import (
+    checks_collectives,
+    checks_data_parallel,
+    checks_divided_states,
+    checks_gradients,
+    checks_sync_batch_norm,
+)
 from tests.distributed.ranks import assert_passed, names_of, needs_mpi
 
 pytestmark = needs_mpi
@@ -19,3 +25,21 @@ def test_collectives(count: int, by: str, check: str) -> None:
 @pytest.mark.parametrize("check", names_of(checks_gradients))
 def test_gradients_through_collectives(check: str) -> None:
     assert_passed(checks_gradients, 3, "mpiexec", check)
+
+
+@pytest.mark.parametrize("check", names_of(checks_data_parallel))
+@pytest.mark.parametrize("count", [2, 3])
+def test_data_parallel_training(count: int, check: str) -> None:
+    assert_passed(checks_data_parallel, count, "mpiexec", check)
+
+
+@pytest.mark.parametrize("check", names_of(checks_sync_batch_norm))
+@pytest.mark.parametrize("count", [2, 3])
+def test_batches_normalised_together(count: int, check: str) -> None:
+    assert_passed(checks_sync_batch_norm, count, "mpiexec", check)
+
+
+@pytest.mark.parametrize("check", names_of(checks_divided_states))
+@pytest.mark.parametrize("count", [2, 3])
+def test_divided_states_and_checkpoints(count: int, check: str) -> None:
+    assert_passed(checks_divided_states, count, "mpiexec", check)

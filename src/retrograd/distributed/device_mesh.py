@@ -9,10 +9,12 @@ from typing import Any, Self
 
 from .._dtypes import int32
 from ..tensor._functions.creation import as_tensor, zeros
-from ._groups import ProcessGroup, init_process_group, is_initialized, need_one
+from ._groups import ProcessGroup, init_process_group, is_initialized, need_group
+from ._one_process_only import need_one_process
 
 MESH_DIM_NEEDED = "Optional kwarg `mesh_dim` needs to be specified when device_mesh.ndim > 1."
-TOO_BIG = "Mesh should not be bigger than default world size 1, but found {size} ranks!\nHint: retrograd's meshes have one process."
+INSTEAD = "use groups of processes: torch.distributed.new_group"
+TOO_BIG = "Mesh should not be bigger than default world size 1, but found {size} ranks!\nHint: retrograd computes in one process."
 _entered = threading.local()
 
 
@@ -29,6 +31,7 @@ class DeviceMesh:
         _init_backend: bool = True,
         _rank: int | None = None,
     ) -> None:
+        need_one_process("DeviceMesh", INSTEAD)
         numbers = as_tensor([0] if mesh is None else mesh, dtype=int32)
         if numbers.numel() != 1:
             raise RuntimeError(TOO_BIG.format(size=numbers.numel()))
@@ -202,6 +205,7 @@ def init_device_mesh(
             "it's recommended to pass in 'device.type'."
         )
     size = math.prod(mesh_shape)
+    need_one_process("init_device_mesh", INSTEAD)
     if size != 1:
         raise RuntimeError(TOO_BIG.format(size=size))
     return DeviceMesh(device_type, zeros(list(mesh_shape), dtype=int32), mesh_dim_names=mesh_dim_names)

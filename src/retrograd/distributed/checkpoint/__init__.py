@@ -1,4 +1,4 @@
-"""torch.distributed.checkpoint: states in a folder, written and read by one process, in torch's form."""
+"""torch.distributed.checkpoint: states in a folder, in torch's form. Of several processes one writes, and all read."""
 
 from ..._absent import finder
 from .api import CheckpointException

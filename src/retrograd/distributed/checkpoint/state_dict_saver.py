@@ -7,6 +7,7 @@ from typing import Any
 from ...futures import Future
 from .._groups import is_initialized, need_one
 from ._nesting import flattened, given_states
+from ._together import several, written_by_first
 from .default_planner import DefaultSavePlanner
 from .filesystem import FileSystemWriter
 from .metadata import Metadata
@@ -36,9 +37,11 @@ def save(
         )
     writer.reset(checkpoint_id)
     values = given_states(state_dict)
-    if planner is not None and not planner.flatten_state_dict:
-        return writer.write(values, {})
-    return writer.write(*flattened(values))
+    values, places = (values, {}) if planner is not None and not planner.flatten_state_dict else flattened(values)
+    group = several(process_group, no_dist)
+    if group is None:
+        return writer.write(values, places)
+    return written_by_first(group, values, lambda: writer.write(values, places))
 
 
 def async_save(
@@ -52,7 +55,15 @@ def async_save(
 ) -> Any:
     """Write a state and return a future, which is done: nothing changes the values while they are written."""
     future: Any = Future()
-    future.set_result(save(state_dict, checkpoint_id=checkpoint_id, storage_writer=storage_writer, planner=planner))
+    written = save(
+        state_dict,
+        checkpoint_id=checkpoint_id,
+        storage_writer=storage_writer,
+        planner=planner,
+        process_group=process_group,
+        no_dist=others.get("no_dist", False),
+    )
+    future.set_result(written)
     return future
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...nn.modules.container import ModuleDict, ModuleList
-from .._groups import init_process_group, is_initialized, need_one
+from .._groups import init_process_group, is_initialized
+from .._one_process_only import SHARDED_INSTEAD, need_one_process
 from ..device_mesh import DeviceMesh
 from .fully_sharded_data_parallel import need_on_cpu, need_plain_numbers
 
@@ -92,6 +93,7 @@ def fully_shard(
 
     The parameters stay plain tensors: torch makes them DTensors.
     """
+    need_one_process("fully_shard", SHARDED_INSTEAD)
     for one in module if isinstance(module, (list, tuple)) else [module]:
         if isinstance(one, (ModuleList, ModuleDict)):
             raise ValueError(f"fully_shard does not support containers that do not implement forward: {one}")

@@ -13,7 +13,8 @@ from typing import Any
 from ..._public import all_of
 from ...nn.modules.module import Module
 from ...nn.utils.clip_grad import clip_grad_norm_
-from .._groups import need_one
+from .._groups import need_group
+from .._one_process_only import SHARDED_INSTEAD, need_one_process
 from ..checkpoint import state_dict as states
 from . import api
 from ._names import FSDP_WRAPPED_MODULE, clean_tensor_name, unwrap_names, wrap_names
@@ -66,7 +67,8 @@ class FullyShardedDataParallel(Module):
         device_mesh: Any = None,
     ) -> None:
         super().__init__()
-        self.process_group = need_one(process_group, "FullyShardedDataParallel")
+        self.process_group = need_group(process_group)
+        need_one_process("FullyShardedDataParallel", SHARDED_INSTEAD, process_group)
         need_plain_numbers(mixed_precision)
         if cpu_offload is not None and cpu_offload.offload_params:
             need_on_cpu(module)

@@ -127,7 +127,10 @@ class _BatchNorm(_NormBase):
         if training and not tracks:
             running_mean = running_var = None
         by_batch = training or (running_mean is None and running_var is None)
-        return F.batch_norm(input, running_mean, running_var, self.weight, self.bias, by_batch, factor, self.eps)
+        return self._normalise(input, (running_mean, running_var), by_batch, factor)
+
+    def _normalise(self, input: Any, running: tuple[Any, Any], by_batch: bool, factor: float) -> Any:
+        return F.batch_norm(input, *running, self.weight, self.bias, by_batch, factor, self.eps)
 
 
 def _refuse(wanted: str, input: Any) -> None:
@@ -252,7 +255,7 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over the processes of a group of one, so that it is BatchNorm."""
+    """Batch normalisation over the batches of all processes of a group."""
 
     def __init__(
         self,
@@ -280,6 +283,14 @@ class SyncBatchNorm(_BatchNorm):
                 need_one(self.process_group, "SyncBatchNorm")
         if input.size(1) == 0:
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    def _normalise(self, input: Any, running: tuple[Any, Any], by_batch: bool, factor: float) -> Any:
+        from ._sync_batch_norm import group_of_several, sync_batch_norm  # loads torch.distributed
+
+        group = group_of_several(self.process_group) if self.training else None
+        if group is None:
+            return super()._normalise(input, running, by_batch, factor)
+        return sync_batch_norm(input, self.weight, self.bias, running, factor, self.eps, group)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""torch.distributed.algorithms.ddp_comm_hooks.default_hooks: gradients averaged as they are or in half precision. There is one process."""
+"""torch.distributed.algorithms.ddp_comm_hooks.default_hooks: gradients averaged as they are, or in half precision."""
 
 from __future__ import annotations
 
@@ -6,37 +6,40 @@ from collections.abc import Callable
 from typing import Any
 
 from ...._dtypes import bfloat16, float16
-from ....futures import Future
+from ..._collectives import all_reduce
+from ..._groups import need_group
 
 Hook = Callable[[Any, Any], Any]
 
 
-def _done(value: Any) -> Any:
-    future: Any = Future()
-    future.set_result(value)
-    return future
+def _average(group: Any, tensor: Any) -> Any:
+    """Start averaging a tensor; return the Future of it."""
+    group = need_group(group)
+    tensor.div_(group.size())
+    work = all_reduce(tensor, group=group, async_op=True)
+    assert work is not None, "this process is in the group"
+    return work.get_future().then(lambda future: future.value()[0])
 
 
-def _through(bucket: Any, dtype: Any) -> Any:
-    """Round the gradients of a bucket to a dtype, in place."""
+def _averaged_in(dtype: Any, group: Any, bucket: Any) -> Any:
     buffer = bucket.buffer()
-    buffer.copy_(buffer.to(dtype))
-    return buffer
+    future = _average(group, buffer.to(dtype))
+    return future.then(lambda done: buffer.copy_(done.value()))
 
 
 def allreduce_hook(process_group: Any, bucket: Any) -> Any:
     """Average the gradients of a bucket."""
-    return _done(bucket.buffer())
+    return _average(process_group, bucket.buffer())
 
 
 def fp16_compress_hook(process_group: Any, bucket: Any) -> Any:
     """Average the gradients of a bucket in float16."""
-    return _done(_through(bucket, float16))
+    return _averaged_in(float16, process_group, bucket)
 
 
 def bf16_compress_hook(process_group: Any, bucket: Any) -> Any:
     """Average the gradients of a bucket in bfloat16."""
-    return _done(_through(bucket, bfloat16))
+    return _averaged_in(bfloat16, process_group, bucket)
 
 
 def _compressing(dtype: Any) -> Callable[[Hook], Hook]:
@@ -44,8 +47,9 @@ def _compressing(dtype: Any) -> Callable[[Hook], Hook]:
         """Return a hook that calls another one on gradients of half precision."""
 
         def compressed(state: Any, bucket: Any) -> Any:
-            _through(bucket, dtype)
-            return hook(state, bucket)
+            buffer = bucket.buffer()
+            bucket.set_buffer(buffer.to(dtype))
+            return hook(state, bucket).then(lambda future: buffer.copy_(future.value()))
 
         return compressed
 

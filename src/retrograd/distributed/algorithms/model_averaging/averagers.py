@@ -1,10 +1,11 @@
-"""torch.distributed.algorithms.model_averaging.averagers: parameters averaged over processes."""
+"""torch.distributed.algorithms.model_averaging.averagers: parameters averaged over processes now and then."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import Any
 
+from ...._modes import using
 from ...._warnings import warn
 from ..._collectives import all_reduce
 from ..._groups import need_group
@@ -42,17 +43,20 @@ class PeriodicModelAverager(ModelAverager):
         self.warmup_steps, self.period = warmup_steps, period
 
     def average_parameters(self, params: Any) -> None:
-        """Average the parameters, or those of an optimizer's groups, if it is time, and count the step."""
+        """Count the step; average parameters that have gradients if it is time."""
         if self.step >= self.warmup_steps and (self.step - self.warmup_steps) % self.period == 0:
-            for one in _listed(params):
-                all_reduce(one.detach(), ReduceOp.AVG, self.process_group)
+            _average(params, self.process_group)
         self.step += 1
 
 
-def _listed(params: Any) -> list[Any]:
-    """Return the parameters that have gradients, of a module's or of an optimizer's groups."""
-    given = [p for one in params for p in (one["params"] if isinstance(one, dict) else [one])]
-    return [one for one in given if one.grad is not None]
+def _average(params: Any, group: Any) -> None:
+    """Average parameters, or those of parameter groups, over the processes."""
+    given = [one for part in params for one in (part["params"] if isinstance(part, dict) else [part])]
+    with using(grad=False):
+        for one in given:
+            if one.grad is not None:
+                value = one.detach()
+                all_reduce(value.div_(group.size()), group=group)
 
 
 __all__ = ["ModelAverager", "PeriodicModelAverager"]
