@@ -421,17 +421,6 @@ def need_group(group: Any) -> ProcessGroup:
     return _Default.world
 
 
-def need_one(group: Any, what: str) -> ProcessGroup:
-    """Return the group that is meant, for something that is there for one process: several would each go their own way."""
-    found = need_group(group)
-    if found.size() > 1:
-        raise NotImplementedError(
-            f"{what} in a group of {found.size()} processes: retrograd has it for one\n"
-            "Hint: torch.distributed's collectives work for several, e.g. all_reduce(parameter.grad, ReduceOp.AVG) after backward."
-        )
-    return found
-
-
 def _get_default_group() -> ProcessGroup:
     """Return the group of all processes."""
     return need_group(None)
@@ -547,4 +536,4 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
     )
 
 
-set_all(globals(), "ProcessGroup", "default_pg_timeout", but="need_group need_one new_subgroups split_group")
+set_all(globals(), "ProcessGroup", "default_pg_timeout", but="need_group new_subgroups split_group")

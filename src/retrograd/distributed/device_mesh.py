@@ -52,7 +52,7 @@ class DeviceMesh:
         if _init_backend:
             if not is_initialized():
                 init_process_group()
-            self._group = need_one(None, "DeviceMesh")
+            self._group = need_group(None)
 
     @classmethod
     def from_group(

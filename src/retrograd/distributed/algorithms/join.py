@@ -68,8 +68,6 @@ class Join:
     ) -> None:
         if len(joinables) == 0:
             raise ValueError("The join context manager requires at least one joinable")
-        if enable:
-            need_one(joinables[0].join_process_group, "Join")
         self._joinables, self._enable = joinables, enable
         self._throw_on_early_termination = throw_on_early_termination
         self._join_hooks = [one.join_hook(**kwargs) for one in joinables]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ...futures import Future
-from .._groups import is_initialized, need_one
 from ._nesting import flattened, given_states
 from ._together import several, written_by_first
 from .default_planner import DefaultSavePlanner
@@ -26,8 +25,6 @@ def save(
     """Write a state into a folder, which is complete when this returns, or as it was."""
     if storage_writer is None and checkpoint_id is None:
         raise RuntimeError("`checkpoint_id` must be specificed if storage_reader/storage_writer is None.")
-    if not no_dist and is_initialized():
-        need_one(process_group, "torch.distributed.checkpoint.save")
     writer = FileSystemWriter(checkpoint_id) if storage_writer is None else storage_writer
     if not isinstance(writer, FileSystemWriter):
         raise NotImplementedError(f"a checkpoint written by {type(writer).__name__}: retrograd writes folders")

@@ -103,7 +103,6 @@ def fully_shard(
         if mesh is None:
             if not is_initialized():
                 init_process_group()
-            need_one(None, "fully_shard")
             device = next((parameter.device.type for parameter in one.parameters()), "cpu")
             mesh = DeviceMesh(device, [0])
         kind = type(one)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from ..._dtypes import int64
@@ -276,11 +275,6 @@ class SyncBatchNorm(_BatchNorm):
     def _check_input_dim(self, input: Any) -> None:
         if input.dim() < 2:
             _refuse("at least 2D", input)
-        if self.training and "retrograd.distributed" in sys.modules:
-            from ...distributed._groups import is_initialized, need_one
-
-            if is_initialized():
-                need_one(self.process_group, "SyncBatchNorm")
         if input.size(1) == 0:
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
 

@@ -112,8 +112,6 @@ class DistributedDataParallel(Module, Joinable):
         batched_grad_copy: bool = False,
         forward_sync_buffers: bool | None = None,
     ) -> None:
-        from ...distributed._groups import need_one  # few programs come here
-
         super().__init__()
         Joinable.__init__(self)
         _refuse_missing(delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision)

@@ -9,7 +9,6 @@ from ...._modes import using
 from ...._warnings import warn
 from ..._collectives import all_reduce
 from ..._groups import need_group
-from ..._reductions import ReduceOp
 
 
 class ModelAverager(ABC):
