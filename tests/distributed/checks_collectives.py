@@ -449,19 +449,6 @@ def check_several_tensors_at_once(rank: int, size: int) -> None:
         same(lists[at][1], np.full(3, at))
 
 
-def check_what_is_there_for_one_process_is_refused(rank: int, size: int) -> None:
-    from retrograd.distributed.optim import ZeroRedundancyOptimizer
-
-    model = torch.nn.Linear(2, 1)
-    for call in (
-        lambda: torch.nn.parallel.DistributedDataParallel(model),
-        lambda: ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, lr=0.1),
-        lambda: torch.nn.SyncBatchNorm(2)(torch.ones(3, 2)),
-    ):
-        with refused(NotImplementedError, f"in a group of {size} processes"):
-            call()
-
-
 def check_parameters_are_averaged_now_and_then(rank: int, size: int) -> None:
     from retrograd.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import warnings
 from itertools import product
 
@@ -473,7 +474,7 @@ def gradcheck_adjusted_atol_complex_inputs(torch):
 
 @modes
 def gradcheck_get_numerical_jacobian(torch):
-    old = torch.autograd.gradcheck.__globals__["get_numerical_jacobian"]
+    old = inspect.unwrap(torch.autograd.gradcheck).__globals__["get_numerical_jacobian"]
 
     def run(inputs):
         return 2 * inputs[0] + inputs[1], inputs[0] + 2 * inputs[1]
@@ -491,7 +492,7 @@ def gradcheck_get_numerical_jacobian(torch):
 
 @modes
 def gradcheck_get_analytical_jacobian(torch):
-    old = torch.autograd.gradcheck.__globals__["get_analytical_jacobian"]
+    old = inspect.unwrap(torch.autograd.gradcheck).__globals__["get_analytical_jacobian"]
     a, b = leaf(torch, 2, 2), leaf(torch, 2, 2)
     with heard() as texts:
         jacobians, reentrant, _, _ = old((a, b), 2 * a + b)
@@ -506,7 +507,7 @@ def gradcheck_get_analytical_jacobian(torch):
 @modes
 def gradcheck_custom_error(torch):
     kind, words = (
-        torch.autograd.gradcheck.__globals__["GradcheckError"],
+        inspect.unwrap(torch.autograd.gradcheck).__globals__["GradcheckError"],
         "Jacobian mismatch for output 0 with respect to input 0",
     )
 

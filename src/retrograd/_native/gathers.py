@@ -6,12 +6,15 @@ the functions below.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from .nests import NDARRAY, Nest, compiled, parts_of, run, takes
+from .. import _thresholds
 from .trace import STORAGE
+
+if TYPE_CHECKING:
+    from .nests import Nest  # and below in functions: kernels take time to import
 
 COLUMNS: Final = 64  # that a thread takes at least
 SUMS: Final = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
@@ -24,9 +27,13 @@ def are_inside(index: Any, size: int) -> bool:
 
 def adds(out: Any, values: Any) -> bool:
     """Tell whether values are added by a kernel: many of them, to dense sums of an array of NumPy's."""
+    if values.size < _thresholds.NATIVE:
+        return False
+    from .nests import takes
+
     return (
         takes(values)
-        and type(out) is NDARRAY
+        and type(out) is np.ndarray
         and out.flags.c_contiguous
         and SUMS.get(out.dtype) == ("f64" if values.dtype == np.float64 else "f32")
     )
@@ -63,6 +70,8 @@ def _write(b: Nest, storage: str, type: str, width: str, own: bool) -> None:
 
 def _blocks(outer: int, count: int, inner: int) -> tuple[int, int, int]:
     """Return how many columns a block has, how many blocks there are, and into how many parts they are shared out."""
+    from .nests import parts_of
+
     parts = parts_of(outer * max(1, inner // COLUMNS), 4.0 * outer * count * inner)
     block = inner if outer >= parts else max(COLUMNS, -(-inner // parts))
     blocks = -(-inner // block)
@@ -70,6 +79,8 @@ def _blocks(outer: int, count: int, inner: int) -> tuple[int, int, int]:
 
 
 def _add(out: Any, index: Any, values: Any, own: bool) -> None:
+    from .nests import compiled, run
+
     outer, count, inner = values.shape
     width = "one" if inner == 1 else "few" if inner < 4 * COLUMNS and not own else "many"
     block, blocks, parts = _blocks(outer, count, inner)

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _thresholds
 from .._core.numpy_namespace import install_native, numpy_namespace
-from . import machine, math
+from . import machine
 from .program import Formula
 from .trace import HALVES, STORAGE, TracedNamespace
 
@@ -79,8 +79,11 @@ _TRUTH: Final = np.dtype(bool)
 
 def library(name: str, function: Callable[..., Any]) -> Library | None:
     """Return a function of NumPy with its kernels; None if there are none for its name."""
-    known = name in math.FUNCTIONS or hasattr(TracedNamespace, name)
-    return Library(name, function) if known else None
+    if hasattr(TracedNamespace, name):
+        return Library(name, function)
+    from .math import FUNCTIONS  # which takes time to import
+
+    return Library(name, function) if name in FUNCTIONS else None
 
 
 _casts: dict[str, Formula] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
 import sys
 import threading
@@ -14,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
-from . import cache, flat
-
+# `cache`, `flat` and hashlib are imported when the first kernel is asked for: `import retrograd` waits for none of them.
 lock = threading.RLock()  # LLVM's contexts are not made for several threads at once
 _state: _Machine | None = None
 
@@ -75,6 +73,8 @@ class _Machine:
 
     def machine_code(self, text: str, name: str) -> bytes:
         """Compile a module: code in one piece behind the letter F, or an object file behind the letter O."""
+        from . import flat
+
         file = self.target.emit_object(self.optimised(text.replace("KERNEL", name)))
         piece = flat.flattened(file, name) if flat.is_possible() else None
         return b"O" + file if piece is None else b"F" + piece
@@ -120,6 +120,10 @@ def _identity() -> str:
 
 def compiled(text: str) -> Any:
     """Return the C function of a module's text, in which its name stands as KERNEL."""
+    import hashlib
+
+    from . import cache, flat
+
     with lock:
         digest = hashlib.sha256(f"{_identity()}\n{text}".encode()).hexdigest()
         found = _loaded.get(digest)

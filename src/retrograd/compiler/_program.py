@@ -201,7 +201,10 @@ class Program:
             gone = last.get(number)
             if gone:
                 lines.append(f"    del {', '.join(gone)}")
-        lines.append(f"    return {''.join(f'{writer.result(value)}, ' for value in self.results) or '()'}")
+        results = [writer.result(value) for value in self.results]
+        lines.append(
+            f"    return {', '.join(results)}{',' if len(results) == 1 else ''}" if results else "    return ()"
+        )
         return "\n".join(lines), scope
 
     def function(self, what: str) -> Callable[..., Any]:
