@@ -206,8 +206,12 @@ def log10(x: Expr) -> Expr:
     """Return the logarithm to base 10."""
     form = FORMATS[x.type]
     n, f = _exponent_and_rest(x)
-    near = _log_near_1(f)
-    near = fma(near, form.log10_e[0], near * form.log10_e[1])
+    if x.type == F32:  # f, which is exact, and what the logarithm is less: their sum would have to be rounded first
+        rest = f * f * fma(polynomial("log", f), f, -0.5)
+        near = fma(f, form.log10_e[0], fma(rest, form.log10_e[0], f * form.log10_e[1]))
+    else:
+        near = _log_near_1(f)
+        near = fma(near, form.log10_e[0], near * form.log10_e[1])
     return log_of_all(x, fma(n, form.log10_2[0], fma(n, form.log10_2[1], near)))
 
 
