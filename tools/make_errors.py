@@ -167,7 +167,7 @@ def table(answers: list[tuple[Mistake, Answer, Answer]]) -> str:
         lines += [
             f"### {number}. {mistake.what[0].upper()}{mistake.what[1:]}",
             "",
-            "<!-- not run: it fails -->",
+            "<!-- not run: it is a mistake -->",
             "```python",
             mistake.program,
             "```",
