@@ -20,7 +20,7 @@ import operator
 import sys
 from collections import OrderedDict
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ..nn.modules.module import Module
 from ..tensor._tensor import Tensor
@@ -462,7 +462,7 @@ class Analysis(Calls):
         self.guard(where, "absent")
         if name == "__debug__":
             return const(__debug__)
-        held: Any = function.__builtins__  # type: ignore[attr-defined]
+        held = cast(Any, function).__builtins__  # of which mypy knows in some runs, and in others not
         if type(held) is not dict or name not in held:
             return NOTHING
         return self.found(held[name], self.at("builtin", source, name))
