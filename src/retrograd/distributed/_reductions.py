@@ -53,7 +53,11 @@ _UFUNCS: dict[Any, np.ufunc] = {
 
 
 def need_op(tensor: Any, op: Any, backend: str, name: str) -> None:
-    """Raise torch's error for a reduction that a dtype does not have."""
+    """Raise torch's error for a reduction that a dtype does not have, or for what is none."""
+    if not hasattr(op, "name"):
+        raise TypeError(
+            f"{name}(): argument 'op' must be ReduceOp, not {type(op).__name__}\nHint: torch.distributed.ReduceOp.SUM, for example."
+        )
     if tensor.is_complex() and not supports_complex(op):
         raise ValueError(f"{name} does not support {op} on complex tensors")
     if op in OF_BITS and tensor.is_floating_point():
