@@ -80,3 +80,11 @@ def test_wrong_use(folder, words):
     assert done.returncode == 2
     assert "usage: retrograd view" in done.stderr
     assert not (folder / "retrograd-view.html").exists()
+
+
+def test_a_page_in_a_folder_that_is_not_there_is_refused_before_the_program_runs(tmp_path):
+    (tmp_path / "train.py").write_text(PROGRAM)
+    done = call(tmp_path, "view", "-o", "nowhere/page.html", "train.py")
+    assert done.returncode == 2
+    assert "there is no folder 'nowhere'" in done.stderr
+    assert done.stdout == ""

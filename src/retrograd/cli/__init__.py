@@ -117,7 +117,14 @@ def _parser() -> argparse.ArgumentParser:
         "graph, memory and gradients. The program goes on after that.",
         epilog="All arguments after the script or module are the program's.",
     )
-    view.add_argument("-o", "--output", metavar="file.html", default="retrograd-view.html", help="default: %(default)s")
+    view.add_argument(
+        "-o",
+        "--output",
+        type=_in_a_folder,
+        metavar="file.html",
+        default="retrograd-view.html",
+        help="default: %(default)s",
+    )
     extent = view.add_mutually_exclusive_group()
     extent.add_argument("--steps", type=_positive, metavar="N", default=1, help="record N optimizer steps (default: 1)")
     extent.add_argument("--all", dest="steps", action="store_const", const=None, help="record the whole program")
@@ -130,6 +137,13 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a positive integer, but got {text!r}")
     return int(text)
+
+
+def _in_a_folder(path: str) -> str:
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise argparse.ArgumentTypeError(f"there is no folder {folder!r}")
+    return path
 
 
 def _add_program(command: argparse.ArgumentParser) -> None:

@@ -33,7 +33,8 @@ class _Told(record):
     def save(self, path: str | os.PathLike[str]) -> Path:
         written = super().save(path)
         count = sum(box.kind not in LEAVES for box in self.trace.operations)
-        print(f"retrograd view: {count} operations, {len(self.findings)} findings, in {written}", file=sys.stderr)
+        found = [f"{n} {word}{'s' * (n != 1)}" for n, word in ((count, "operation"), (len(self.findings), "finding"))]
+        print(f"retrograd view: {', '.join(found)}, in {written}", file=sys.stderr)
         if self.opens:
             self.open()
         return written
