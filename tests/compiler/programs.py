@@ -652,7 +652,7 @@ class Scaled(nn.Linear):
 
 pure(X, name="subclass_of_a_layer")(Scaled(2, 2))
 OPTIMIZER = torch.optim.AdamW(NET.parameters(), lr=1e-4)
-SCHEDULER = torch.optim.lr_scheduler.StepLR(OPTIMIZER, 10)
+SCHEDULER = torch.optim.lr_scheduler.StepLR(OPTIMIZER, 10)  # which puts a function of its own over the optimizer's step
 
 
 @pure(X, Y)
@@ -662,7 +662,6 @@ def training_step(x, y):
     loss.backward()
     torch.nn.utils.clip_grad_norm_(NET.parameters(), 1.0)
     OPTIMIZER.step()
-    SCHEDULER.step()
     return loss.detach()
 
 
@@ -1975,7 +1974,7 @@ PLAIN_OPTIMIZER = torch.optim.SGD([STEPPED], lr=0.1)
 COUNTING_SCHEDULER = torch.optim.lr_scheduler.LambdaLR(PLAIN_OPTIMIZER, lambda epoch: (SEEN.append(1), 1.0)[1])
 
 
-@impure("SEEN", lambda: len(SEEN))
+@impure("effects are not recorded", lambda: len(SEEN))
 def scheduler_with_a_function_that_counts(x):
     PLAIN_OPTIMIZER.step()
     COUNTING_SCHEDULER.step()

@@ -162,13 +162,10 @@ MODULE_READS = frozenset(
     """parameters named_parameters buffers named_buffers children named_children modules named_modules get_submodule get_parameter
     get_buffer keys items values __len__ __iter__ __getitem__ __contains__""".split()  # noqa: SIM905
 )
-# Methods of library objects whose effects the recorder plays again.
+# Methods of library objects whose effects the recorder plays again. Schedulers and GradScaler count in Python, which it does not.
 STEPS = {
     "Module": frozenset({"zero_grad", "requires_grad_"}),
     "Optimizer": frozenset({"step", "zero_grad"}),
-    "LRScheduler": frozenset({"step", "get_last_lr"}),
-    "ReduceLROnPlateau": frozenset({"get_last_lr"}),
-    "GradScaler": frozenset({"scale", "step", "update", "unscale_", "get_scale", "is_enabled"}),
 }
 # Methods of texts by what they return; the others return anything.
 OF_TEXTS: dict[str, type] = dict.fromkeys(

@@ -22,6 +22,7 @@ from weakref import WeakSet
 
 from .._device import chosen_device
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
+from ..nn.utils.parametrize import _open as blocks_that_keep_weights
 from ..tensor._functions.generators import default_generator
 from ._guards import compile_guards
 from ._purity import analyse
@@ -183,7 +184,9 @@ def compiled(function: Callable[..., Any], fullgraph: bool = False) -> Callable[
 
     def call(*args: Any, **kwargs: Any) -> Any:
         mode = read_mode()
-        if current_stance() == "force_eager":
+        if (
+            current_stance() == "force_eager" or blocks_that_keep_weights
+        ):  # `parametrize.cached`: eager knows what is kept
             return function(*args, **kwargs)
         for run in records:
             result = run(mode, args, kwargs)
