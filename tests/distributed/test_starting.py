@@ -211,6 +211,8 @@ def work(rank, size):
     dist.init_process_group("gloo", rank=rank, world_size=size)
     if rank == 2:
         os.kill(os.getpid(), signal.SIGKILL)
+    if rank == 1:
+        time.sleep(2)  # rank 0 has learnt of it by then, and has ended: no cause, and not to be named
     try:
         dist.all_reduce(torch.ones(1000))
     except dist.DistBackendError as error:

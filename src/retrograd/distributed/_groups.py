@@ -16,6 +16,7 @@ from ._rendezvous import (
     adopt_environment,
     communicator_of,
     dead_ranks,
+    note_stopped,
     numbers_of,
     ranks_in_words,
     rendezvous,
@@ -106,9 +107,11 @@ class ProcessGroup:
 
     def _check(self, what: str) -> None:
         """Raise if a process of this group has died."""
-        dead = [rank for rank in dead_ranks() if rank in self._ranks]
+        first, after = ([rank for rank in ranks if rank in self._ranks] for ranks in dead_ranks())
+        dead = first or after
         if dead:
             _mpi.note_failure()
+            note_stopped()
             raise DistBackendError(
                 f"{what}: {ranks_in_words(dead)} died (group {self.group_desc}, ranks {self._ranks})\n"
                 "Hint: the error of that process says why."

@@ -8,7 +8,8 @@ themselves, from several machines too. It is a process because MPI's start holds
 starts MPI could not answer. It prints its port, ends with the last connection, and imports nothing of this package.
 
 Each process first says who and where it is, `hello rank=1 host=name`, and hears `welcome` when all have come. `who` is answered
-with the numbers of those who have; `dead` with the numbers of those who went without a farewell (PMI's `finalize`, or `cmd=leave`).
+with the numbers of those who have; `dead` with the numbers of those who went without a farewell (PMI's `finalize`, or `cmd=leave`),
+after a bar those who had said before that another's death stopped them (`cmd=stopped`): they are not the cause.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Manager:
         self.values: dict[str, str] = {}
         self.barred: list[socket.socket] = []  # connections at the barrier
         self.gone: set[int] = set()  # ranks that have said farewell
+        self.stopped: set[int] = set()  # ranks that another's death has stopped
         self.dead: set[int] = set()
 
     def hear(self, connection: socket.socket, line: str) -> None:
@@ -50,7 +52,7 @@ class Manager:
         elif word == "who":
             _say(connection, _listed(set(self.hosts) - self.dead))
         elif word == "dead":
-            _say(connection, _listed(self.dead))
+            _say(connection, f"{_listed(self.dead - self.stopped)} | {_listed(self.dead & self.stopped)}")
         elif word == "get_my_kvsname":
             _say(connection, f"cmd=my_kvsname kvsname={self.name}")
         elif word == "get_universe_size":
@@ -69,6 +71,8 @@ class Manager:
             _say(connection, FIXED[word])
         if word in ("finalize", "leave") and connection in self.ranks:
             self.gone.add(self.ranks[connection])
+        elif word == "stopped" and connection in self.ranks:
+            self.stopped.add(self.ranks[connection])
 
     def welcome(self, connection: socket.socket, rank: int, host: str) -> None:
         """Note who has come; when all have, let them begin."""

@@ -253,14 +253,22 @@ def _ask(question: str) -> list[str]:
         return _line(connection).split()
 
 
-def dead_ranks() -> list[int]:
-    """Return the numbers of processes that have died, as far as that is known."""
+def dead_ranks() -> tuple[list[int], list[int]]:
+    """Return the numbers of processes that have died, as far as that is known: by themselves, and after the death of another."""
     if not _Joined.by_store:
-        return []  # mpiexec ends the job when a process dies
+        return [], []  # mpiexec ends the job when a process dies
     try:
-        return [int(rank) for rank in _ask("dead")]
+        said = _ask("dead")
     except (OSError, DistNetworkError):
-        return []
+        return [], []
+    bar = said.index("|")
+    return [int(rank) for rank in said[:bar]], [int(rank) for rank in said[bar + 1 :]]
+
+
+def note_stopped() -> None:
+    """Tell the others that this process fails because another has died: they shall not name it as the cause."""
+    with contextlib.suppress(OSError):
+        os.write(_Joined.descriptor, b"cmd=stopped\n")
 
 
 def ranks_in_words(ranks: list[int]) -> str:
