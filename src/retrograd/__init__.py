@@ -8,7 +8,8 @@ from math import e, inf, nan, pi
 from types import ModuleType
 from typing import Any
 
-from . import _absent, _dtypes, _layer_names, _ops, _settings, _tracebacks, autograd
+from ._all_parts import _layer_names, _ops, autograd  # isort: skip - the collector waits while these load
+from . import _absent, _dtypes, _settings, _tracebacks
 from ._device import (
     channels_last,
     channels_last_3d,

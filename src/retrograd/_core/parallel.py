@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import _thresholds
 from .._settings import get_num_threads
+
+if TYPE_CHECKING:
+    from queue import SimpleQueue
 
 WIDE, BLOCK = _thresholds.WIDE, _thresholds.BLOCK
 
@@ -56,6 +59,8 @@ class _Worker(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(daemon=True, name="retrograd-worker")
+        from queue import SimpleQueue  # with the first large array
+
         self.jobs: SimpleQueue[_Job] = SimpleQueue()
         self.start()
 

@@ -18,7 +18,6 @@ from .._generated import emit
 from .._thresholds import REGION
 from .guards import intact
 from .large_backward import LargeBackward, hands_on
-from .regions import pairs_of_region
 
 _STRAIGHT = """
 def straight(self, g, freed, mine=False):
@@ -76,6 +75,13 @@ _GATHERED = """
     taken = edges[{weights}] is not None and g.ndim == 2 == {left}.ndim and engine_state.task.gather(
         {bias}, edges[{weights}], {left}, {right}
     )"""
+
+def pairs_of_region(node: Any, g: np.ndarray, freed: Any, reuse: bool) -> Any:
+    """Compute the region that begins at a node, if one does. Small programs never load the file that does it."""
+    from . import regions
+
+    return regions.pairs_of_region(node, g, freed, reuse)
+
 
 _codes: dict[str, dict[str, CodeType]] = {}  # by text: operations whose rules read the same share it
 

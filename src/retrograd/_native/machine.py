@@ -7,13 +7,12 @@ import os
 import sys
 import threading
 from functools import cache as cache_result
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
-# `cache`, `flat` and hashlib are imported when the first kernel is asked for: `import retrograd` waits for none of them.
+# `cache`, `flat`, hashlib and importlib.util are imported when the first kernel is asked for: `import retrograd` waits for none of them.
 lock = threading.RLock()  # LLVM's contexts are not made for several threads at once
 _state: _Machine | None = None
 
@@ -21,6 +20,8 @@ _state: _Machine | None = None
 @cache_result
 def is_available() -> bool:
     """Tell whether kernels can be compiled here: llvmlite is installed and not switched off by RETROGRAD_NATIVE=0."""
+    from importlib.util import find_spec
+
     if os.environ.get("RETROGRAD_NATIVE") == "0" or find_spec("llvmlite") is None or not _has_instructions():
         return False
     # Kernels read where an array's memory is from the array object itself.
@@ -103,6 +104,8 @@ def _llvm() -> _Machine:
 @cache_result
 def _identity() -> str:
     """Return what compiled code depends on beside its text: LLVM and this processor. It is found without loading LLVM."""
+    from importlib.util import find_spec
+
     found = find_spec("llvmlite")
     package = ((found and found.submodule_search_locations) or [""])[0]
     files = sorted(os.scandir(os.path.join(package, "binding")), key=lambda entry: entry.name)

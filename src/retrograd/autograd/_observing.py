@@ -1,4 +1,4 @@
-"""Who watches the engine: `retrograd.debug.record` does.
+"""Who watches the engine: `retrograd.debug.record` does, and profilers do.
 
 An observer sees every node run, by the same code as without it: gradients keep their bits, and memory its owners. The engine looks
 for one when a backward begins, so that nodes pay nothing where nobody watches.
@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+if TYPE_CHECKING:
+    from ._profiling import Recorder
 
 
 class NodeRun(Protocol):
@@ -33,3 +36,9 @@ class Observer:
     def backward_ends(self, roots: Sequence[Any]) -> None:
         """Be told that a run has ended, or was left by an error."""
         raise NotImplementedError
+
+
+class Profiling:
+    """The profiler that records, if one does: the engine asks at every backward, and most programs never load one."""
+
+    running: ClassVar[Recorder | None] = None

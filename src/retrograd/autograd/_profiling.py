@@ -23,6 +23,7 @@ from .._modes import Mode, change_mode, current_mode
 from .._places import cell_of, is_own, line_of, user_frame
 from ..overrides import TorchFunctionMode
 from ._flops import flops_of
+from ._observing import Profiling
 
 USER, OPERATION = "user_annotation", "cpu_op"
 NAMES = {
@@ -74,8 +75,6 @@ class Entry:
 class Recorder(TorchFunctionMode):
     """Takes down what happens from `start` to `stop`."""
 
-    running: Recorder | None = None
-
     def __init__(self, wanted: Wanted) -> None:
         self.entries: list[Entry] = []
         self.memory: list[Memory] = []
@@ -89,7 +88,7 @@ class Recorder(TorchFunctionMode):
 
     def start(self) -> None:
         """Begin; there is one recording at a time."""
-        if Recorder.running is not None:
+        if Profiling.running is not None:
             raise RuntimeError("Profiler is already enabled on this thread")
         optimizers = import_module("retrograd.optim.optimizer")
         self._handles = [
@@ -97,7 +96,7 @@ class Recorder(TorchFunctionMode):
             optimizers.register_optimizer_step_post_hook(self._step_ends),
         ]
         self.__enter__()
-        Recorder.running = self
+        Profiling.running = self
 
     def _block_entry(self, before: Mode, entered: Mode) -> BlockEntry:
         self._entry = super()._block_entry(before, entered)
@@ -105,9 +104,9 @@ class Recorder(TorchFunctionMode):
 
     def stop(self) -> None:
         """End; what has not ended ends now."""
-        if Recorder.running is not self:
+        if Profiling.running is not self:
             return
-        Recorder.running = None
+        Profiling.running = None
         # A block such as no_grad, entered before the recording began and left since, has put the modes back already.
         change_mode(function_modes=tuple(one for one in current_mode().function_modes if one is not self))
         self._entry.holds = None
@@ -132,7 +131,7 @@ class Recorder(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = self._names.get(func) or self._named(func)
-        if name is None or Recorder.running is not self:
+        if name is None or Profiling.running is not self:
             return func(*args, **kwargs)
         wanted = self.wanted
         shapes = [list(one.shape) if hasattr(one, "_array") else [] for one in args] if wanted.shapes else ()
@@ -180,7 +179,7 @@ class Recorder(TorchFunctionMode):
             self._count(size)
 
     def _let_go(self, key: int, owner: Any) -> None:
-        if Recorder.running is self:
+        if Profiling.running is self:
             self._count(-self._held.pop(key)[1])
 
     def _count(self, size: int) -> None:

@@ -39,8 +39,7 @@ from ._accumulate import accumulate_raw, in_leaf_dtypes
 from ._capture import Capture
 from ._gathered import gather
 from ._hooks import as_given, as_tensor, finish_leaf, run_after, run_before, run_late_hooks, without_gradient
-from ._observing import Observer
-from ._profiling import Recorder
+from ._observing import Observer, Profiling
 from .anomaly_mode import run_watched
 from .forward_ad import MADE_BY_USER
 
@@ -221,7 +220,7 @@ def _run(
     freed = Freed(place)
     task, outer = Task(counts, pending, roots, capture, needed, keep, keep_levels), _state.task
     _state.task = task
-    watched = current_mode().anomaly or bool(keep_levels) or Recorder.running is not None or dispatched
+    watched = current_mode().anomaly or bool(keep_levels) or Profiling.running is not None or dispatched
     plain = capture is None and not graph and not current_mode().inference
     # the common case, with the fewest questions
     straight = not (graph or watched or selecting or current_mode().inference)
@@ -502,7 +501,7 @@ install_in_nodes(fit_all=_fit_all, run_late_hooks=run_late_hooks)
 # ---- anomaly mode, single nodes, callbacks ----
 def _watched(node: Any, g: Any, graph: bool, keep_levels: frozenset[Any], mask: Any = None) -> Any:
     """Run a node under anomaly detection, for a profiler, or where gradients keep levels."""
-    recorder = Recorder.running
+    recorder = Profiling.running
     if recorder is None:
         return _run_watched(node, g, graph, keep_levels, mask)
     entry, grads = recorder.begin_node(node), ()

@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any, ClassVar, Self
 
 from .._absent import finder
+from ._observing import Profiling
 from ._profiling import Entry, Recorder, Wanted
 from .profiler_util import EventList, FunctionEventAvg, events_of
 
@@ -17,7 +18,7 @@ __all__ = ["emit_itt", "emit_nvtx", "kineto_available", "profile", "record_funct
 
 def _profiler_enabled() -> bool:
     """Tell whether a profile is being taken."""
-    return Recorder.running is not None
+    return Profiling.running is not None
 
 
 def kineto_available() -> bool:
@@ -94,7 +95,7 @@ class record_function(_Context):  # noqa: N801
         self._entered: list[tuple[Recorder | None, Entry | None]] = []  # a decorated function may call itself
 
     def __enter__(self) -> Self:
-        recorder = Recorder.running
+        recorder = Profiling.running
         self._entered.append((recorder, None if recorder is None else recorder.begin(self.name)))
         return self
 
