@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,8 +102,6 @@ def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
 class CompiledRule:
     """A rule together with the names it reads from a node."""
 
-    __slots__ = ("_call", "function", "names", "owner")
-
     def __init__(self, function: Rule, allowed: Sequence[str], owner: str, skip: int = 2) -> None:
         self.function = function
         self.owner = owner
@@ -110,16 +109,13 @@ class CompiledRule:
         unknown = set(self.names) - set(allowed)
         if unknown:
             raise TypeError(f"{owner}: the rule reads {sorted(unknown)}, but the operation has nothing of that name")
-        self._call: Any = None
 
-    @property
+    @cached_property
     def call(self) -> Callable[..., Any]:
         """Return `lambda xp, g, n: rule(xp, g, n.x, ...)`, made on first use."""
-        if self._call is None:
-            arguments = "".join(f", n.{name}" for name in self.names)
-            text = f"def rule_of_node(xp, g, n):\n    return rule(xp, g{arguments})"
-            self._call = emit(f"a rule of {self.owner}", text, {"rule": self.function})["rule_of_node"]
-        return self._call  # type: ignore[no-any-return]
+        arguments = "".join(f", n.{name}" for name in self.names)
+        text = f"def rule_of_node(xp, g, n):\n    return rule(xp, g{arguments})"
+        return emit(f"a rule of {self.owner}", text, {"rule": self.function})["rule_of_node"]
 
 
 class Gathers(NamedTuple):

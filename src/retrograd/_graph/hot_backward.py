@@ -76,6 +76,7 @@ _GATHERED = """
         {bias}, edges[{weights}], {left}, {right}
     )"""
 
+
 def pairs_of_region(node: Any, g: np.ndarray, freed: Any, reuse: bool) -> Any:
     """Compute the region that begins at a node, if one does. Small programs never load the file that does it."""
     from . import regions

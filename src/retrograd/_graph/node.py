@@ -388,10 +388,6 @@ class Node:
         self.guard = freed
 
     # ---- the backward of a primitive ----
-    def pull_back(self, g: Any, graph: bool) -> Any:
-        """Return the gradients of the inputs (None where not needed) for the gradient of the output."""
-        return self.pull_back_some(g, graph, None)
-
     def straight(self, g: Any, freed: Freed | None, mine: bool = False) -> Any:
         """Return edges with their gradients as arrays; None where a user's function is called.
 
@@ -408,17 +404,24 @@ class Node:
             grads = run_late_hooks(self, grads)
         return [*zip(self._edges, grads)]  # noqa: B905 - the keyword costs 100 ns
 
-    def pull_back_some(self, g: Any, graph: bool, mask: Any) -> Any:
-        """Do the same; `mask` has the edges, with None in the place of those to which no gradient need go."""
+    def pull_back_some(self, g: Any, graph: bool, mask: Any = None) -> Any:
+        """Return the gradients of the inputs (None where not needed) for the gradient of the output.
+
+        `mask` has the edges, with None in the place of those to which no gradient need go.
+        """
         if self.array_names and not fresh(self):
             self.check_saved()
         if self.keeps_shapes and self.meta is None:
             self.meta = self._seen_shapes()
-        values = self.values(graph)
+        values = self.values(graph) if graph or self.guard is not None else self
         if self.guard is None or not self.guard.packed:
             return self._by_rules(g, graph, mask, values)
         with computing_with_unpacked(self):
             return settled(self, g, self._by_rules(g, graph, mask, values))
+
+    def pull_back(self, g: Any, graph: bool) -> Any:
+        """Do so for all inputs."""
+        return self.pull_back_some(g, graph)
 
     def _by_rules(self, g: Any, graph: bool, mask: Any, values: Any) -> Any:
         edges = self._edges if mask is None else mask
@@ -426,29 +429,24 @@ class Node:
         if meta is not None and meta.ended:
             g = tuple([add_levels(part, meta.ended) for part in g]) if type(g) is tuple else add_levels(g, meta.ended)
         xp = vocabulary if graph or (meta is not None and meta.out_levels) else gradient_namespace(g)
-        primitive = self.primitive
-        if primitive.group_rule is not None:  # type: ignore[union-attr]
-            values = _with_needed(self, edges, values)
-            return primitive.group_rule.call(xp, g, values)  # type: ignore[union-attr]
-        plain = xp is numpy_namespace and type(g) is NDARRAY
-        if plain and primitive.kind == ELEMENTWISE and (meta is None or not meta.complex):  # type: ignore[union-attr]
-            large = primitive.large_backward  # type: ignore[union-attr]
-            if g.size >= large.start:
-                return large(values, g, edges)
-        if meta is None or type(meta) is PackedMeta:
-            if plain and primitive.kind != ELEMENTWISE and primitive.plain_rules:  # type: ignore[union-attr]
-                return self._by_plain_rules(g, edges, values)
-        elif meta.complex and primitive.kind == ELEMENTWISE and not primitive.self_adjoint:  # type: ignore[union-attr]
-            grads = self._each_by_rule(xp, xp.conj(g), edges, values)
+        primitive: Any = self.primitive
+        if primitive.group_rule is not None:
+            return primitive.group_rule.call(xp, g, _with_needed(self, edges, values))
+        elementwise, plain = primitive.kind == ELEMENTWISE, xp is numpy_namespace and type(g) is NDARRAY
+        if plain and elementwise and g.size >= primitive.large_backward.start and (meta is None or not meta.complex):
+            return primitive.large_backward(values, g, edges)
+        if plain and not elementwise and primitive.plain_rules and (meta is None or type(meta) is PackedMeta):
+            return self._by_plain_rules(g, edges, values)
+        conjugate = elementwise and meta is not None and meta.complex and not primitive.self_adjoint
+        if conjugate:
+            g = xp.conj(g)
+        grads = []
+        for edge, rule in zip(edges, self.rules):  # noqa: B905 - the keyword costs 100 ns
+            grads.append(None if edge is None or rule is None else rule.call(xp, g, values))
+        if conjugate:
             some = vocabulary if xp is vocabulary else gradient_namespace(g)
             return [grad if grad is None else some.conj(grad) for grad in grads]
-        return self._each_by_rule(xp, g, edges, values)
-
-    def _each_by_rule(self, xp: Any, g: Any, edges: Any, values: Any) -> list[Any]:
-        return [
-            None if edge is None or rule is None else rule.call(xp, g, values)
-            for edge, rule in zip(edges, self.rules)  # noqa: B905 - the keyword costs 100 ns
-        ]
+        return grads
 
     def _by_plain_rules(self, g: Any, edges: Any, values: Any) -> list[Any]:
         """Compute to the bit what the straight backward does, as a checkpoint must."""
@@ -466,7 +464,7 @@ class Node:
     def _seen_shapes(self) -> Meta | None:
         """Compare the shapes of saved operands, which the hot path of forward did not do."""
         x, y = self.x, self.y
-        if not hasattr(x, "shape") or not hasattr(y, "shape") or x.shape == y.shape:
+        if getattr(x, "shape", None) == getattr(y, "shape", None) or not hasattr(x, "shape") or not hasattr(y, "shape"):
             return None
         facts = (InputFacts(x.shape, x.dtype, NO_LEVELS), InputFacts(y.shape, y.dtype, NO_LEVELS))
         return Meta(facts, NO_LEVELS, False)
@@ -482,10 +480,12 @@ def _with_needed(node: Node, edges: Any, values: Any) -> Any:
 
 def gradient_namespace(g: Any) -> Any:
     """Choose `xp` by the gradient alone; right where the saved values are raw."""
+    if type(g) in _NUMPY_TYPES:
+        return numpy_namespace
     if type(g) is tuple:
         g = next((part for part in g if part is not None), None)
-    if type(g) in _NUMPY_TYPES or g is None:
-        return numpy_namespace
+        if type(g) in _NUMPY_TYPES or g is None:
+            return numpy_namespace
     if isinstance(g, (LevelArray, core.tensor_type)):
         return vocabulary
     return raw_namespace(g)

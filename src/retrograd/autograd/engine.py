@@ -398,7 +398,7 @@ def _pull_back(node: Any, g: Any, graph: bool, freed: Freed | None, task: Task, 
             if watched:
                 grads = _watched(node, g, graph, keep_levels, mask)
             else:
-                grads = node.pull_back(g, graph) if mask is None else node.pull_back_some(g, graph, mask)
+                grads = node.pull_back_some(g, graph, mask) if node.takes_mask else node.pull_back(g, graph)
     if grads is None:
         grads = (None,) * len(node._edges)
     if freed is not None and node.saves:
@@ -519,7 +519,7 @@ def _run_watched(node: Any, g: Any, graph: bool, keep_levels: frozenset[Any], ma
         seen = current_mode().dispatch_modes or type(g) in _base.dispatch_types
         if seen and (node.primitive is not None or hasattr(node, "operation")):
             return _base.dispatch_layer(".recording").pull_back_plain(node, g, mask)
-        return node.pull_back(g, graph) if mask is None else node.pull_back_some(g, graph, mask)
+        return node.pull_back_some(g, graph, mask) if node.takes_mask else node.pull_back(g, graph)
     return run_watched(node, g, graph)
 
 
