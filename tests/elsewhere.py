@@ -59,7 +59,7 @@ DISGUISES = (
     Disguise("sandybridge", "Sandybridge", threads=4, avx2=True, shuffled=True),
 )
 PART = "prescott"
-PART_OF_TESTS = ("tests/linalg", "tests/native", "tests/optim", "tests/transforms")
+PART_OF_TESTS = ("tests/autograd/test_regions.py", "tests/linalg", "tests/native", "tests/optim", "tests/transforms")
 
 
 def disabled(avx2: bool) -> list[str]:

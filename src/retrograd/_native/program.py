@@ -248,7 +248,7 @@ class Formula:
         first = arrays[0]
         dense = all(a.shape == first.shape and a.flags.c_contiguous for a in arrays)
         if not dense or first.size <= 2 * _thresholds.KERNEL_BLOCK or not self._is_elementwise(arrays, params):
-            return self.small(xp, arrays, params)
+            return _each_its_own(self.small(xp, arrays, params), arrays)
         flat = [a.reshape(-1) for a in arrays]
         found = self.small(xp, [a[:1] for a in flat], params)  # to see how many there are, and their dtypes
         outs = [np.empty(first.shape, s.dtype) for s in (found if type(found) is tuple else (found,))]
@@ -294,6 +294,18 @@ def formula(
     if function is None:
         return lambda f: Formula(f, numbers, wide, slow)
     return Formula(function, numbers, wide, slow)
+
+
+def _each_its_own(found: Any, arrays: Sequence[Any]) -> Any:
+    """Return results that share no memory with each other or with the operands: whoever takes one may write into it."""
+    if type(found) is not tuple:
+        return found.copy() if any(found is a for a in arrays) else found
+    taken = {id(a) for a in arrays}
+    apart = []
+    for one in found:
+        apart.append(one.copy() if id(one) in taken else one)
+        taken.add(id(one))
+    return tuple(apart)
 
 
 def _narrowed(out: Any, dtype: Any) -> Any:
