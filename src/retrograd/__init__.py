@@ -8,8 +8,8 @@ from math import e, inf, nan, pi
 from types import ModuleType
 from typing import Any
 
-from ._all_parts import _layer_names, _ops, autograd  # isort: skip - the collector waits while these load
-from . import _absent, _dtypes, _settings, _tracebacks
+from . import _all_parts  # isort: skip - before the others: the collector waits while they load
+from . import _absent, _dtypes, _layer_names, _ops, _settings, _tracebacks, autograd
 from ._device import (
     channels_last,
     channels_last_3d,
@@ -89,4 +89,4 @@ __all__ = sorted(
     - {"Any", "ModuleType", "annotations", "cache", "find", "functions", "later_functions"}
     | {"as_torch", "autograd", "set_printoptions", "vmap", *functions(), *later_functions}
 )
-_ = _ops  # importing it fills the table of primitives
+_ = _all_parts, _ops  # imported for what they do: the latter fills the table of primitives
