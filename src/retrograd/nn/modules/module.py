@@ -1243,5 +1243,5 @@ __all__ = [
 guard_methods(
     Module, "register_parameter", "register_buffer", "add_module", "get_submodule", "set_submodule", "get_parameter", "get_buffer",
     "load_state_dict", "to", "apply", "requires_grad_", "zero_grad", "register_full_backward_hook", "register_backward_hook",
-    "type", "to_empty", "compile",
+    "type", "to_empty", "compile", "share_memory", "train",
 )  # fmt: skip
