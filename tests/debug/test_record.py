@@ -339,6 +339,90 @@ def test_the_file_is_written_after_an_error(tmp_path):
     assert recording.trace.findings[0].operation == len(recording.trace.operations) - 1
 
 
+def test_an_error_is_told_with_its_line_and_what_ran_before():
+    x = torch.ones(2, requires_grad=True)
+
+    def work():
+        y = (x.exp() * 2).sin()
+        y.sum().backward()
+        {}["missing"]  # no operation
+
+    recording = recorded()
+    with pytest.raises(KeyError), recording:
+        work()
+    first = work.__code__.co_firstlineno
+    assert recording.findings[0].splitlines() == [
+        "The program was left by KeyError: 'missing'",
+        f'at test_record.py:{first + 3}: {{}}["missing"]  # no operation',
+        f"Last before it: the backward of sum (test_record.py:{first + 2}), the backward of sin (test_record.py:{first + 1}), "
+        f"the backward of mul (test_record.py:{first + 1}), the backward of exp (test_record.py:{first + 1})",
+    ]
+    finding = recording.trace.findings[0]
+    assert recording.trace.operations[finding.operation].name == "exp"
+    assert finding.step == len(recording.trace.steps) - 1
+
+
+def test_an_error_of_an_operation_is_told_with_what_ran_before():
+    x = torch.ones(2)
+    recording = recorded()
+    with pytest.raises(RuntimeError), recording:
+        x.exp().view(7)
+    (finding,) = recording.trace.findings
+    assert recording.trace.operations[finding.operation].name == "view"
+    assert [recording.trace.operations[at].name for at, _ in finding.before] == ["exp"]
+    assert "test_record.py" in finding.text
+
+
+def test_an_error_at_once_and_an_error_of_a_library():
+    recording = recorded()
+    with pytest.raises(json.JSONDecodeError), recording:
+        json.loads("no")
+    (text,) = recording.findings
+    assert text.splitlines()[1].endswith(': json.loads("no")')  # not the line in json
+    assert "Last before it" not in text
+
+
+def test_parameters_that_are_never_used():
+    class Half(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second, self.frozen = (
+                nn.Linear(2, 2),
+                nn.Linear(2, 2),
+                nn.Linear(2, 2).requires_grad_(False),
+            )
+            self.register_buffer("unused", torch.ones(2))
+
+        def forward(self, x):
+            return self.first(x)
+
+    model, alone = Half(), torch.ones(1, requires_grad=True)
+    optimizer = torch.optim.SGD([*model.parameters(), alone], lr=0.1)
+    with recorded() as recording:
+        model(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+    (text,) = [one.text for one in recording.trace.findings if one.kind == "unused"]
+    assert text == (
+        "Half.second.weight, Half.second.bias, Half.frozen.weight, Half.frozen.bias, parameter 6 in group 0 of SGD are never used: "
+        "no operation of the recording takes them"
+    )
+    with recorded() as recording, torch.no_grad():
+        Model().eval()(torch.randint(11, (4, 6)))  # attention, a recurrent layer, a shared weight: all are used
+    assert recording.findings == []
+
+
+def test_nothing_is_said_of_parameters_where_a_recording_was_cut_off():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    with recorded(limit=1) as recording:
+        model(torch.ones(1, 2))
+    assert recording.findings == []
+    model[0].register_forward_hook(lambda *given: {}["missing"])
+    recording = recorded()
+    with pytest.raises(KeyError), recording:
+        model(torch.ones(1, 2))
+    assert [one.kind for one in recording.trace.findings] == ["error"]
+
+
 def test_an_error_in_a_module_leaves_its_group():
     class Bad(nn.Module):
         def forward(self, x):
