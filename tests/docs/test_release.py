@@ -52,7 +52,11 @@ def test_no_address_of_the_project_is_made_up():
     names = re.compile(
         r"[\w./-]*(?:retrograd\.(?:readthedocs|github|org|dev|io)|(?:github|gitlab)\.com/retrograd|pypi\.org/project/retrograd)\b[\w./-]*"
     )
-    files = [path for path in tracked() if path.endswith((".md", ".toml", ".py", ".yml", ".html")) and path != "tests/docs/test_release.py"]
+    files = [
+        path
+        for path in tracked()
+        if path.endswith((".md", ".toml", ".py", ".yml", ".html")) and path != "tests/docs/test_release.py"
+    ]
     found = {path: names.findall((ROOT / path).read_text()) for path in files}
     assert {path: some for path, some in found.items() if some} == {}
     assert "urls" not in PROJECT["project"]
