@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from types import UnionType
 from typing import Any, NamedTuple
 
-from .._tracebacks import hide
+from .._tracebacks import hide as _hide
 
 
 class NodeDef(NamedTuple):
@@ -221,7 +221,7 @@ def tree_map(func: Any, tree: Any, *rests: Any, is_leaf: Any = None) -> Any:
     try:
         return tree_unflatten([func(*values) for values in zip(leaves, *others, strict=True)], spec)
     except Exception as error:
-        hide(error)
+        _hide(error)
         raise
 
 
