@@ -5,8 +5,11 @@ from __future__ import annotations
 import doctest
 import gc
 import json
+import linecache
 import math
+import sys
 import threading
+import types
 import weakref
 
 import numpy as np
@@ -735,6 +738,25 @@ def test_notebooks_show_a_frame():
     frame = debug.view(x.sum(), path=None)._repr_html_()
     assert frame.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
     assert frame.count("<") == 2
+
+
+def test_notebooks_call_files_by_their_cells(monkeypatch):
+    file = "/tmp/ipykernel_1/123.py"
+    program = "with record(path=None) as recording:\n    x.log()\n    x.log().missing\n"
+    compiler = types.SimpleNamespace(format_code_name=lambda name: ("Cell", "In[3]") if name == file else None)
+    shell = types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace(compile=compiler))
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    monkeypatch.setitem(linecache.cache, file, (len(program), None, program.splitlines(keepends=True), file))
+    names = {"record": debug.record, "x": torch.ones(2)}
+    with pytest.raises(AttributeError):
+        exec(compile(program, file, "exec"), names)
+    recording = names["recording"]
+    assert recording.trace.title == "Cell In[3]"
+    assert (
+        "at Cell In[3], line 3: x.log().missing\nLast before it: log (Cell In[3], line 2), log (Cell In[3], line 3)"
+        in recording.findings[0]
+    )
+    assert [shown for _, shown, _ in data_of(recording.trace)["files"]] == ["Cell In[3]"]
 
 
 def test_the_page_needs_nothing_from_the_net():

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from .._graph.node import Freed, Node
 from .._graph.walk import graph_of
-from .._places import user_frame
+from .._places import cell_of, user_frame
 from .._readable import counted
 from ..autograd._observing import Observer
 from ..autograd.engine import Capture, run_backward
@@ -106,7 +106,7 @@ class record(Recording):  # noqa: N801 - it is used like a function
 
     def __enter__(self) -> Self:
         frame = user_frame(sys._getframe(1))
-        self.trace.title = os.path.basename(frame.f_code.co_filename)
+        self.trace.title = _title_of(frame.f_code.co_filename)
         self._start(frame)
         return self
 
@@ -167,7 +167,7 @@ def view(*outputs: Any, path: str | os.PathLike[str] | None = FILE, gradients: b
                 "Hint: retrograd.autograd.explain(output, input) says where it was cut; debug.record() shows all operations."
             )
     frame = user_frame(sys._getframe(1))
-    recording = Recording(Trace(os.path.basename(frame.f_code.co_filename)))
+    recording = Recording(Trace(_title_of(frame.f_code.co_filename)))
     trace = recording.trace
     boxes = Boxes(trace, statistics=True)
     edges = [edge_of(output) for output in outputs]
@@ -185,6 +185,11 @@ def view(*outputs: Any, path: str | os.PathLike[str] | None = FILE, gradients: b
     if path is not None:
         recording.save(path)
     return recording
+
+
+def _title_of(file: str) -> str:
+    """Return what a page about a program is called: its file, or the cell of a notebook."""
+    return cell_of(file) or os.path.basename(file)
 
 
 def _run_backward(edges: list[Any], outputs: tuple[Any, ...], leaves: set[Any], watcher: Watcher) -> None:
