@@ -303,6 +303,8 @@ def shown(value: Any) -> str:
 def description(entry: Entry) -> str | None:
     """Return what is said of an object: its own docstring, or what follows from its family."""
     value = entry.value
+    if is_a_type_expression(value):
+        return None  # its docstring would be that of `dict`
     if (doc := own_doc(value)) is not None or not callable(value):
         return doc
     fields, members = getattr(value, "_fields", ()), getattr(value, "__members__", ())
