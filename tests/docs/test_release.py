@@ -80,6 +80,17 @@ def test_no_address_of_the_project_is_made_up():
     assert "urls" not in PROJECT["project"]
 
 
+def test_no_document_installs_from_an_index():
+    """Extras of an installed package are found without one; the package itself is on none."""
+    found = {
+        path: lines
+        for path in tracked()
+        if path.endswith(".md")
+        and (lines := re.findall(r"pip install (?:\S+ )*retrograd(?![\w\[/.-]).*", (ROOT / path).read_text()))
+    }
+    assert found == {}
+
+
 def test_it_is_said_where_to_report():
     told = (ROOT / "SECURITY.md").read_text()
     assert "git remote get-url origin" in told

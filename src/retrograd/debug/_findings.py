@@ -41,7 +41,7 @@ def _line_of(error: BaseException) -> tuple[str, int] | None:
     libraries = tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
     others = [one for one in found if not is_own(one[0]) and not one[0].startswith("<frozen")]
     program = [one for one in others if not one[0].startswith(libraries)]
-    return (program or others or [None])[-1]
+    return next(reversed(program or others), None)
 
 
 def _ran(trace: Trace, step: Step) -> str:
