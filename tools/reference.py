@@ -11,12 +11,13 @@ import ast
 import importlib
 import inspect
 import re
+import sys
 import typing
 import warnings
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import GenericAlias, ModuleType, UnionType
 from typing import Any, NamedTuple
 
 from retrograd._missing import torch_names
@@ -170,8 +171,10 @@ def signatures(entry: Entry) -> list[str]:
         known = stub(path).get(entry.name) if path.exists() else None
     if known and not isinstance(entry.value, type):
         return known
-    if not callable(entry.value):
+    if not callable(entry.value) or is_a_type_expression(entry.value):
         return []
+    if isinstance(entry.value, type) and issubclass(entry.value, BaseException):
+        return ["(*args: object)"]  # an error's words
     try:
         with warnings.catch_warnings(action="ignore"):
             made = inspect.signature(entry.value)
@@ -189,6 +192,11 @@ def signatures(entry: Entry) -> list[str]:
         r"'([^',()]*)'(?=[,)=]| =)", r"\1", str(made.replace(parameters=parameters, return_annotation=made.empty))
     )
     return [tidy(text + (f" -> {result}" if result else ""))]
+
+
+def is_a_type_expression(value: Any) -> bool:
+    """Whether a name stands for a type in annotations, such as `int | str`, and cannot be called to any purpose."""
+    return isinstance(value, (UnionType, GenericAlias)) or type(value).__module__ == "typing"
 
 
 def unquoted(annotation: Any) -> Any:
@@ -270,7 +278,7 @@ def described(entry: Entry) -> list[str]:
     kind = "class" if isinstance(entry.value, type) else "function" if called else "data"
     if entry.path.startswith("torch.Tensor.") and kind != "class":
         kind = "method" if called else "attribute"
-    body = text_of(own_doc(entry.value) or "")
+    body = text_of(description(entry) or "")
     if kind == "data":
         body += [f"``{type(entry.value).__name__}``: ``{shown(entry.value)}``"]
     if entry.others:
@@ -290,6 +298,27 @@ def directive(kind: str, called: list[str], body: list[str]) -> list[str]:
 def shown(value: Any) -> str:
     text = tidy(repr(value)).replace("`", "'").replace("\n", " ")
     return text if len(text) < 200 else f"{text[:200]} ..."
+
+
+def description(entry: Entry) -> str | None:
+    """Return what is said of an object: its own docstring, or what follows from its family."""
+    value = entry.value
+    if is_a_type_expression(value):
+        return None  # its docstring would be that of `dict`
+    if (doc := own_doc(value)) is not None or not callable(value):
+        return doc
+    fields, members = getattr(value, "_fields", ()), getattr(value, "__members__", ())
+    if entry.path.startswith("torch.return_types."):
+        return f"A named result: a tuple with the parts {', '.join(f'`{name}`' for name in fields)}."
+    if members:
+        return f"One of {', '.join(f'`{name}`' for name in [*members][:12])}{', ...' * (len(members) > 12)}."
+    if entry.name.endswith(("Storage", "Tensor")):
+        kind = "a storage" if entry.name.endswith("Storage") else "a tensor"
+        return f"Old name of {kind} of one dtype. New programs write `dtype=` and `device=`."
+    home = getattr(value, "__module__", None) or getattr(type(value), "__module__", "")
+    if home.partition(".")[0] in sys.stdlib_module_names:
+        return f"Python's own: see `{home}`."
+    return own_doc(type(value))
 
 
 def own_doc(value: Any) -> str | None:

@@ -30,6 +30,26 @@ for step in range(2400):
     h = cell(h, step)
 h.mean().backward()
 """
+FAILING = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8))
+        self.norm = nn.LayerNorm(8)
+        self.head = nn.Linear(16, 4)  # should be 8, 4
+
+    def forward(self, x):
+        x = self.norm(x + self.encoder(x))
+        return self.head(x)
+
+
+model = Net()
+loss = model(torch.randn(32, 8)).square().mean()
+loss.backward()
+"""
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 # name, page, colours, what to do before the picture
 SHOTS = [
@@ -55,6 +75,7 @@ SHOTS = [
         }""",
     ),
     ("viewer_loop", "loop", "light", "async () => { await viewer.openAll(true); viewer.slide(15000); }"),
+    ("viewer_error", "failing", "light", "() => {}"),
 ]
 
 
@@ -65,8 +86,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, sync_playwright() as driver:
         folder = Path(name)
         (folder / "loop.py").write_text(LOOP)
+        (folder / "train.py").write_text(FAILING)
         view(folder / "gpt.html", ROOT / "examples" / "gpt.py", "--steps", "1", "--out", name)
         view(folder / "loop.html", folder / "loop.py")
+        view(folder / "failing.html", folder / "train.py", fails=True)
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for picture, page_name, colours, action in SHOTS:
             page = browser.new_page(viewport=SIZE, color_scheme=colours)
@@ -78,10 +101,10 @@ def main() -> None:
         browser.close()
 
 
-def view(target: Path, script: Path, *arguments: str) -> None:
+def view(target: Path, script: Path, *arguments: str, fails: bool = False) -> None:
     """Record a script into a page."""
     command = [sys.executable, "-m", "retrograd", "view", "-o", target, script, *arguments]
-    subprocess.run(list(map(str, command)), check=True, capture_output=True, cwd=script.parent)
+    subprocess.run(list(map(str, command)), check=not fails, capture_output=True, cwd=script.parent)
 
 
 if __name__ == "__main__":

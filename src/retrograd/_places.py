@@ -119,10 +119,11 @@ def written(file: str, line: int, name: str) -> str:
     return f"{text}\n    {source}" if source else text
 
 
-def at_line(file: str, line: int) -> str:
-    """Write a line in short: `train.py:12`, or `Cell In[3], line 12`."""
-    cell = cell_of(file)
-    return f"{file}:{line}" if cell is None else f"{cell}, line {line}"
+def at_line(file: str, line: int, *, short: bool = False) -> str:
+    """Write a line: `/home/me/train.py:12`, in short `train.py:12`; of a notebook `Cell In[3], line 12`."""
+    if (cell := cell_of(file)) is not None:
+        return f"{cell}, line {line}"
+    return f"{os.path.basename(file) if short else file}:{line}"
 
 
 def definition(function: Any) -> str | None:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 
+def counted(number: int, word: str) -> str:
+    """Write a number of things: 1 program, 2 programs."""
+    return f"{number:,} {word}{'s' * (number != 1)}"
+
+
 def readable_bytes(count: float) -> str:
     """Write a number of bytes: 160 B, 1.5 KiB, 3.0 MiB."""
     for unit in ("B", "KiB", "MiB"):

@@ -163,12 +163,12 @@ def guard_own(cls: type, *names: str) -> None:
         guard_methods(cls, *names)
 
 
-def guard_public(file: dict[str, Any]) -> None:
-    """Make the public functions that a file defines hide the package's frames, and the constructors of its classes."""
+def guard_public(file: dict[str, Any], *, methods: bool = False) -> None:
+    """Make the public functions that a file defines hide the package's frames, and constructors of its classes, or all methods."""
     for name, value in list(file.items()):
         if name[0] == "_" or getattr(value, "__module__", None) != file["__name__"]:
             continue
         if isinstance(value, FunctionType) and not value.__code__.co_flags & GENERATOR:
             file[name] = guarded(value)
         elif isinstance(value, type):
-            guard_methods(value, "__init__")
+            guard_methods(value, *(() if methods else ("__init__",)))

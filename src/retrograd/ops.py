@@ -13,6 +13,8 @@ from functools import cache, cached_property, partial
 from operator import attrgetter
 from typing import Any
 
+from ._tracebacks import guard_methods
+
 # Which overload torch records under a node's name, where it is not "default".
 _OVERLOADS = {
     "Where": "self",
@@ -451,5 +453,8 @@ def _packet(name: str) -> OpOverloadPacket:
         setattr(aten, name, found)
     return found
 
+
+guard_methods(OpOverload, "__call__")
+guard_methods(OpOverloadPacket, "__call__")
 
 __all__ = ["HigherOrderOperator", "OpOverload", "OpOverloadPacket", "OperatorBase", "Tag", "aten", "higher_order"]

@@ -406,13 +406,18 @@ def test_explain() -> None:
     x, y = (torch.randn(3, 3, requires_grad=True) for _ in range(2))
     text = str(torch.compiler.explain(compiled, x, y))
     assert "test_compiled.py" in text
-    assert "1 compiled programs" in text
+    assert "1 compiled program\n" in text
     code = torch.compiler.explain(compiled).code
     assert "def forward(" in code
     assert "tanh_back(" in code
     found = torch.compiler.explain(lambda x: x * len(str(x)), x)
     assert not found.records
     assert found.reasons
+
+
+def test_explain_refuses_what_cannot_be_called() -> None:
+    with pytest.raises(TypeError, match=r"explain\(\): expected a function, a Module or .* but got int"):
+        torch.compiler.explain(3)
 
 
 def test_methods_and_modules() -> None:

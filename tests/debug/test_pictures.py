@@ -99,6 +99,17 @@ def test_a_step_moves_each_filter_by_its_norm() -> None:
         (lambda: debug.loss_landscape(model(), lambda: 0, directions=3), ValueError, "directions must be 1 or 2"),
         (lambda: debug.loss_landscape(model(), lambda: 0, points=1), ValueError, "points must be a number of steps"),
         (lambda: debug.loss_landscape(nn.ReLU(), lambda: 0), ValueError, "there is nothing to move"),
+        (lambda: debug.loss_landscape(model(), 3), TypeError, "loss must be a function without arguments"),
+        (
+            lambda: debug.loss_landscape(model(), lambda: retrograd.ones(4, 2)),
+            ValueError,
+            r"loss\(\) must return one number, but returned a tensor of shape \[4, 2\]\nHint: reduce it first",
+        ),
+        (
+            lambda: debug.loss_landscape(model(), lambda: None),
+            TypeError,
+            "must return one number, but returned NoneType",
+        ),
     ],
 )
 def test_what_is_refused(call: Any, error: Any, words: str) -> None:

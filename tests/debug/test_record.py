@@ -5,8 +5,11 @@ from __future__ import annotations
 import doctest
 import gc
 import json
+import linecache
 import math
+import sys
 import threading
+import types
 import weakref
 
 import numpy as np
@@ -339,6 +342,90 @@ def test_the_file_is_written_after_an_error(tmp_path):
     assert recording.trace.findings[0].operation == len(recording.trace.operations) - 1
 
 
+def test_an_error_is_told_with_its_line_and_what_ran_before():
+    x = torch.ones(2, requires_grad=True)
+
+    def work():
+        y = (x.exp() * 2).sin()
+        y.sum().backward()
+        {}["missing"]  # no operation
+
+    recording = recorded()
+    with pytest.raises(KeyError), recording:
+        work()
+    first = work.__code__.co_firstlineno
+    assert recording.findings[0].splitlines() == [
+        "The program was left by KeyError: 'missing'",
+        f'at test_record.py:{first + 3}: {{}}["missing"]  # no operation',
+        f"Last before it: the backward of sum (test_record.py:{first + 2}), the backward of sin (test_record.py:{first + 1}), "
+        f"the backward of mul (test_record.py:{first + 1}), the backward of exp (test_record.py:{first + 1})",
+    ]
+    finding = recording.trace.findings[0]
+    assert recording.trace.operations[finding.operation].name == "exp"
+    assert finding.step == len(recording.trace.steps) - 1
+
+
+def test_an_error_of_an_operation_is_told_with_what_ran_before():
+    x = torch.ones(2)
+    recording = recorded()
+    with pytest.raises(RuntimeError), recording:
+        x.exp().view(7)
+    (finding,) = recording.trace.findings
+    assert recording.trace.operations[finding.operation].name == "view"
+    assert [recording.trace.operations[at].name for at, _ in finding.before] == ["exp"]
+    assert "test_record.py" in finding.text
+
+
+def test_an_error_at_once_and_an_error_of_a_library():
+    recording = recorded()
+    with pytest.raises(json.JSONDecodeError), recording:
+        json.loads("no")
+    (text,) = recording.findings
+    assert text.splitlines()[1].endswith(': json.loads("no")')  # not the line in json
+    assert "Last before it" not in text
+
+
+def test_parameters_that_are_never_used():
+    class Half(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second, self.frozen = (
+                nn.Linear(2, 2),
+                nn.Linear(2, 2),
+                nn.Linear(2, 2).requires_grad_(False),
+            )
+            self.register_buffer("unused", torch.ones(2))
+
+        def forward(self, x):
+            return self.first(x)
+
+    model, alone = Half(), torch.ones(1, requires_grad=True)
+    optimizer = torch.optim.SGD([*model.parameters(), alone], lr=0.1)
+    with recorded() as recording:
+        model(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+    (text,) = [one.text for one in recording.trace.findings if one.kind == "unused"]
+    assert text == (
+        "Half.second.weight, Half.second.bias, Half.frozen.weight, Half.frozen.bias, parameter 6 in group 0 of SGD are never used: "
+        "no operation of the recording takes them"
+    )
+    with recorded() as recording, torch.no_grad():
+        Model().eval()(torch.randint(11, (4, 6)))  # attention, a recurrent layer, a shared weight: all are used
+    assert recording.findings == []
+
+
+def test_nothing_is_said_of_parameters_where_a_recording_was_cut_off():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    with recorded(limit=1) as recording:
+        model(torch.ones(1, 2))
+    assert recording.findings == []
+    model[0].register_forward_hook(lambda *given: {}["missing"])
+    recording = recorded()
+    with pytest.raises(KeyError), recording:
+        model(torch.ones(1, 2))
+    assert [one.kind for one in recording.trace.findings] == ["error"]
+
+
 def test_an_error_in_a_module_leaves_its_group():
     class Bad(nn.Module):
         def forward(self, x):
@@ -651,6 +738,25 @@ def test_notebooks_show_a_frame():
     frame = debug.view(x.sum(), path=None)._repr_html_()
     assert frame.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
     assert frame.count("<") == 2
+
+
+def test_notebooks_call_files_by_their_cells(monkeypatch):
+    file = "/tmp/ipykernel_1/123.py"
+    program = "with record(path=None) as recording:\n    x.log()\n    x.log().missing\n"
+    compiler = types.SimpleNamespace(format_code_name=lambda name: ("Cell", "In[3]") if name == file else None)
+    shell = types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace(compile=compiler))
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    monkeypatch.setitem(linecache.cache, file, (len(program), None, program.splitlines(keepends=True), file))
+    names = {"record": debug.record, "x": torch.ones(2)}
+    with pytest.raises(AttributeError):
+        exec(compile(program, file, "exec"), names)
+    recording = names["recording"]
+    assert recording.trace.title == "Cell In[3]"
+    assert (
+        "at Cell In[3], line 3: x.log().missing\nLast before it: log (Cell In[3], line 2), log (Cell In[3], line 3)"
+        in recording.findings[0]
+    )
+    assert [shown for _, shown, _ in data_of(recording.trace)["files"]] == ["Cell In[3]"]
 
 
 def test_the_page_needs_nothing_from_the_net():

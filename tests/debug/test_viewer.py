@@ -226,6 +226,36 @@ def test_findings_lead_to_their_operations(browser, tmp_path):
     assert problems == []
 
 
+def test_an_error_leads_to_what_ran_before(browser, tmp_path):
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(3, 2))
+    failed = debug.record(tmp_path / "failed.html")
+    with pytest.raises(RuntimeError), failed:
+        model(torch.ones(1, 2).exp())
+    problems = []
+    page = opened(browser, failed.path, problems)
+    words = page.inner_text("#details .finding.error")
+    assert "The program was left by RuntimeError" in words
+    assert "at test_viewer.py:" in words
+    page.click("#details .finding.error li >> text=exp")
+    assert page.inner_text("#details h1") == "exp"
+    page.context.close()
+    assert problems == []
+
+
+def test_parameters_that_are_never_used(browser, tmp_path):
+    class Half(Block):
+        def forward(self, x):
+            return self.norm(x)
+
+    with debug.record(tmp_path / "unused.html") as recording:
+        Half()(torch.ones(1, 4))
+    problems = []
+    page = opened(browser, recording.path, problems)
+    assert "Half.wide.weight" in page.inner_text("#details .finding.unused")
+    page.context.close()
+    assert problems == []
+
+
 def test_strange_recordings_open(browser, tmp_path):
     """Of nothing, of an error alone, of numbers that JSON cannot say, of text that HTML would read."""
     recordings = []

@@ -29,6 +29,12 @@ print(json.dumps({
     "text": "\\n".join(reference.pages().values()),
     "public": [f"{home}.{name}" for home in homes for name, _ in reference.members(home)],
     "used": [name for name in used if name.rpartition(".")[0] in {*homes, "torch.Tensor"}],
+    "bare": [
+        entry.path
+        for entry in [*reference.entries(), *reference.tensor_members()]
+        if not reference.is_absent(entry.value) and callable(entry.value) and not reference.is_a_type_expression(entry.value)
+        and not (reference.signatures(entry) not in ([], ["(...)"]) and reference.description(entry))
+    ],
     "methods": [f"torch.Tensor.{name}" for name in vars(Tensor) if not name.startswith("_")],
 }))
 """
@@ -57,6 +63,23 @@ def test_names_that_are_public(facts, named, names, least):
     private = re.compile(r"\._|^torch\.torch$|^torch\.ops\.")
     assert [name for name in facts[names] if name not in named and not private.search(name)] == []
     assert len(facts[names]) > least
+
+
+# Classes of Python's and their kin, which do not say how they are called: str, int, dict, type.
+OF_PYTHON = {
+    "torch.autograd.profiler_util.StringTable",
+    "torch.autograd.variable.VariableMeta",
+    "torch.backends.cuda.cuBLASModule",
+    "torch.distributed.GroupName",
+    "torch.fx.immutable_dict",
+    "torch.torch_version.TorchVersion",
+    "torch.types.BoolLikeType",
+    "torch.types.IntLikeType",
+}
+
+
+def test_everything_that_is_called_has_a_signature_and_a_description(facts):
+    assert set(facts["bare"]) == OF_PYTHON
 
 
 def test_signatures_are_those_of_the_stubs(facts):

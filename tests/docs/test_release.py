@@ -47,8 +47,55 @@ def test_hosted_ci_runs_what_everybody_runs():
     assert set(re.findall(r'"(3\.\d+)"', workflow)) == set(versions)
 
 
-def test_the_project_has_addresses():
-    assert {"Documentation", "Source", "Issues", "Changelog"} <= PROJECT["project"]["urls"].keys()
+def test_the_workflow_is_well_formed_and_its_commands_exist():
+    yaml = pytest.importorskip("yaml", reason="pre-commit brings PyYAML")
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    assert workflow[True].keys() == {"push", "pull_request"}  # YAML reads `on` as a truth value
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    for step in steps:
+        assert "uses" in step or "run" in step
+        assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step.get("uses", "actions/checkout@v4"))
+    commands = [step["run"] for step in steps if "run" in step]
+    commands += [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if line.startswith("make ")]
+    for command in commands:
+        program, *words = command.split()
+        assert (ROOT / program).stat().st_mode & 0o100 if program != "make" else words[0] in targets, command
+    matrix = workflow["jobs"]["tests"]["strategy"]["matrix"]["python"]
+    assert matrix == [str(version) for version in matrix]  # 3.10 without quotes would be 3.1
+
+
+def test_no_address_of_the_project_is_made_up():
+    """There is no public home yet: see docs/release.md. `names` are those under which one would be invented."""
+    names = re.compile(
+        r"[\w./-]*(?:retrograd\.(?:readthedocs|github|org|dev|io)|(?:github|gitlab)\.com/retrograd|pypi\.org/project/retrograd)\b[\w./-]*"
+    )
+    files = [
+        path
+        for path in tracked()
+        if path.endswith((".md", ".toml", ".py", ".yml", ".html")) and path != "tests/docs/test_release.py"
+    ]
+    found = {path: names.findall((ROOT / path).read_text()) for path in files}
+    assert {path: some for path, some in found.items() if some} == {}
+    assert "urls" not in PROJECT["project"]
+
+
+def test_no_document_installs_from_an_index():
+    """Extras of an installed package are found without one; the package itself is on none."""
+    found = {
+        path: lines
+        for path in tracked()
+        if path.endswith(".md")
+        and (lines := re.findall(r"pip install (?:\S+ )*retrograd(?![\w\[/.-]).*", (ROOT / path).read_text()))
+    }
+    assert found == {}
+
+
+def test_it_is_said_where_to_report():
+    told = (ROOT / "SECURITY.md").read_text()
+    assert "git remote get-url origin" in told
+    assert "(SECURITY.md)" in (ROOT / "README.md").read_text()
+    assert "(SECURITY.md)" in (ROOT / "CONTRIBUTING.md").read_text()
 
 
 def test_the_weight_of_every_dependency_is_told():

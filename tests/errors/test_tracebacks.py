@@ -253,6 +253,13 @@ def test_every_way_of_printing(caplog: pytest.LogCaptureFixture) -> None:
         assert "mat1 and mat2 shapes cannot be multiplied" in text
 
 
+def test_a_misspelled_attribute_of_a_module() -> None:
+    """Python itself says what may have been meant, when it ends a program with the error."""
+    program = "from retrograd import nn\nnn.Linear(2, 2).wieght"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "'Linear' object has no attribute 'wieght'. Did you mean: 'weight'?" in done.stderr
+
+
 PROGRAM = """
 import retrograd as torch
 from retrograd import nn

@@ -21,6 +21,8 @@ ROWS = [
     [88.8, 20.0],
     [0.0, 0.0],
     [INF, 0.0],
+    [-INF, 0.0],
+    [0.0, -INF],
 ]
 LOSSES = {
     "cross_entropy": "F.cross_entropy(x, t)",

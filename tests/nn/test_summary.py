@@ -167,3 +167,29 @@ def test_flops_as_torch_counts_them() -> None:
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(torch)(torch.ones(2, 3, 12, 12))
     assert nn.summary(model(retrograd), input_size=(2, 3, 12, 12)).flops == counter.get_total_flops()
+
+
+def test_the_bytes_of_a_model_without_layers_inside() -> None:
+    found = nn.summary(nn.LSTM(3, 4), retrograd.ones(5, 2, 3))
+    assert found.output_bytes == 4 * (5 * 2 * 4 + 2 * (2 * 4))  # the output and both states
+    attention = nn.summary(nn.MultiheadAttention(8, 2), *[retrograd.ones(5, 2, 8)] * 3)
+    assert attention.output_bytes == 4 * (5 * 2 * 8 + 2 * 5 * 5)  # the layer inside is not called
+
+
+def test_layers_whose_weights_others_use() -> None:
+    attention = nn.summary(nn.MultiheadAttention(8, 2), *[retrograd.ones(5, 2, 8)] * 3)
+    (row,) = [line for line in str(attention).splitlines() if "out_proj" in line]
+    assert "weights used" in row
+    assert "not called" not in row
+    assert "not called" in next(
+        line for line in str(nn.summary(Net(), input_size=(2, 3, 8, 8))).splitlines() if "unused" in line
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "hint"), [(5, "input_size=(1, 5)"), (2.5, ""), (True, ""), ([(2, 3), 4], "(1, 4)"), ("a", "")]
+)
+def test_sizes_that_are_none(size: Any, hint: str) -> None:
+    with pytest.raises(ValueError, match="input_size must be a shape or a list of shapes") as caught:
+        nn.summary(nn.Linear(5, 2), input_size=size)
+    assert hint in str(caught.value)

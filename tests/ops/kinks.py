@@ -45,7 +45,11 @@ on_each("erfinv logit", [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, NAN])
 kink("logit eps", lambda torch, x: torch.logit(x, 0.25), [0.0, 0.25, 0.75, 1.0, 2.0, NAN, 0.5])
 kink("digamma", lambda torch, x: torch.digamma(x), [0.0, -0.0, 1.0, INF, -INF, NAN], skipped="gradient tangent")
 kink("lgamma", lambda torch, x: torch.lgamma(x), [0.0, -0.0, 1.0, 2.0, -1.0, INF, -INF, NAN])
+kink("lgamma of denormals", lambda torch, x: torch.lgamma(x), [1e-310, -1e-310, 5e-324, 2e-308])
 kink("i0", lambda torch, x: torch.i0(x), [0.0, -0.0, 1.0, -1.0])
+for name in ("i1", "i1e"):
+    tiny = [0.0, -0.0, 1.0, -3.0, INF, -INF, NAN, 5e-324, 1e-310, -1e-310, 1e-200, 1e-17]
+    kink(name, lambda torch, x, n=name: getattr(torch.special, n)(x), tiny)
 for name in ("entr", "erfcx", "log_ndtr", "ndtri"):
     kink(name, lambda torch, x, n=name: getattr(torch.special, n)(x), [0.0, 1.0, 0.5, NAN])
 kink("complex angle", lambda torch, x: torch.angle(x), [0j, 1 + 0j, -1 + 0j, 1j])

@@ -10,7 +10,7 @@ from typing import Any
 from .._device import device as _device_type
 from .._dtypes import ALL_DTYPES, dtype
 from .._modes import Block, Entry, Mode, change_mode, current_mode, push, unique, write
-from .._tracebacks import hide
+from .._tracebacks import guard_methods, hide
 from .._warnings import warn
 from ..cuda import is_available as _has_cuda
 from ..overrides import hold
@@ -254,3 +254,6 @@ def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Ca
             return bwd(ctx, *args, **kwargs)
 
     return backward
+
+
+guard_methods(autocast, "__init__")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._dtypes import float16, float32
+from .._tracebacks import guard_methods
 from .._warnings import warn
 from ..autograd.grad_mode import no_grad
 from ..cuda import is_available as _has_cuda
@@ -286,3 +287,6 @@ def _gradients(optimizer: Any) -> Iterator[Any]:
 
 
 __all__ = ["GradScaler", "OptState", "_refresh_per_optimizer_state"]
+
+
+guard_methods(GradScaler)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from retrograd._readable import counted
 from retrograd.debug import record
 from retrograd.debug._trace import LEAVES
 
@@ -33,8 +34,8 @@ class _Told(record):
     def save(self, path: str | os.PathLike[str]) -> Path:
         written = super().save(path)
         count = sum(box.kind not in LEAVES for box in self.trace.operations)
-        found = [f"{n} {word}{'s' * (n != 1)}" for n, word in ((count, "operation"), (len(self.findings), "finding"))]
-        print(f"retrograd view: {', '.join(found)}, in {written}", file=sys.stderr)
+        found = f"{counted(count, 'operation')}, {counted(len(self.findings), 'finding')}"
+        print(f"retrograd view: {found}, in {written}", file=sys.stderr)
         if self.opens:
             self.open()
         return written

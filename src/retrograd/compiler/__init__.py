@@ -15,6 +15,7 @@ from .._absent import finder
 from .._modes import read_mode
 from .._modes import setting as _setting
 from .._public import set_all
+from .._tracebacks import guarded as _guarded
 
 MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 BACKENDS = ("aot_eager", "cudagraphs", "eager", "inductor", "openxla", "tvm")
@@ -145,6 +146,7 @@ class set_stance(_setting):  # noqa: N801 - torch's name
         super().__init__(variable, stance)
 
 
+@_guarded
 def explain(function: Any, *args: Any, **kwargs: Any) -> Any:
     """Say how a call is compiled: what runs in kernels, what in NumPy, what in eager and why. See `Explanation`."""
     from ._explain import explain as explained

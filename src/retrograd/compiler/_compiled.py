@@ -22,6 +22,7 @@ from weakref import WeakSet
 
 from .._device import chosen_device
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
+from .._tracebacks import hide
 from ..nn.utils.parametrize import _open as blocks_that_keep_weights
 from ..tensor._functions.generators import default_generator
 from ._guards import compile_guards
@@ -183,16 +184,19 @@ def compiled(function: Callable[..., Any], fullgraph: bool = False) -> Callable[
     records, run_otherwise = inner.records, inner.run
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        mode = read_mode()
-        if (
-            current_stance() == "force_eager" or blocks_that_keep_weights
-        ):  # `parametrize.cached`: eager knows what is kept
-            return function(*args, **kwargs)
-        for run in records:
-            result = run(mode, args, kwargs)
-            if result is not RETRY:
-                return result
-        return run_otherwise(mode, args, kwargs)
+        try:
+            mode = read_mode()
+            # `parametrize.cached`: eager knows what is kept
+            if current_stance() == "force_eager" or blocks_that_keep_weights:
+                return function(*args, **kwargs)
+            for run in records:
+                result = run(mode, args, kwargs)
+                if result is not RETRY:
+                    return result
+            return run_otherwise(mode, args, kwargs)
+        except Exception as error:
+            hide(error)
+            raise
 
     functools.update_wrapper(
         call, function, [name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(function, name)]

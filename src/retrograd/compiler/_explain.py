@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from .._readable import counted
 from ._compiled import Compiled, compiled
 from ._program import Program, Step, Value
 
@@ -26,7 +27,7 @@ class Explanation:
         return self.records[0].code if self.records else ""
 
     def __str__(self) -> str:
-        lines = [f"{self.name}: {len(self.records)} compiled programs"]
+        lines = [f"{self.name}: {counted(len(self.records), 'compiled program')}"]
         for number, one in enumerate(self.records, 1):
             lines += ["", f"program {number}", *[f"  {line}" for line in one.lines()]]
         if self.reasons:
@@ -75,14 +76,15 @@ def _described(name: str, before: Program, after: Program) -> list[str]:
     calls = [step for step in after.steps if step.name != "kernel" and step.kind not in ("check", "host")]
     checks = sum(step.kind == "check" for step in after.steps)
     lines = [
-        f"{name}: {len(before.steps)} operations; {len(kernels)} kernels, {len(calls)} calls of NumPy and fused operations, "
-        f"{checks} checks of values; {sum(map(_bytes, after.steps)):,} bytes read and written"
+        f"{name}: {counted(len(before.steps), 'operation')}; {counted(len(kernels), 'kernel')}, "
+        f"{counted(len(calls), 'call')} of NumPy and fused operations, {counted(checks, 'check')} of values; "
+        f"{counted(sum(map(_bytes, after.steps)), 'byte')} read and written"
     ]
     for step in kernels:
         fused = step.fused
         places = list(dict.fromkeys(_line(one) for one in fused if one.place))
         labels = [one.label for one in fused[:12]] + ["..."] * (len(fused) > 12)
-        lines.append(f"  a kernel of {len(fused)} operations: {', '.join(labels)}")
+        lines.append(f"  a kernel of {counted(len(fused), 'operation')}: {', '.join(labels)}")
         lines += [f"    {place}" for place in places[:8]]
     for step in calls:
         lines.append(f"  {step.label}{f', {_line(step)}' if step.place else ''}")
@@ -103,6 +105,11 @@ def _size(value: Value) -> int:
 
 def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
     """Call a function, so that it is recorded and compiled, and describe what came of it."""
+    if not callable(function):
+        raise TypeError(
+            f"explain(): expected a function, a Module or what torch.compile returned, but got {type(function).__name__}\n"
+            "Hint: explain(f, *args) calls f(*args) and says how it was compiled; explain(torch.compile(f)) tells of earlier calls."
+        )
     run = getattr(function, "_compiled", None) or getattr(
         getattr(function, "_compiled_forward", None), "_compiled", None
     )

@@ -1,23 +1,66 @@
-"""What a reader of a recording should look at first: NaN, gradients that vanish or are cut, errors."""
+"""What a reader of a recording should look at first: NaN, gradients that vanish or are cut, unused parameters, errors."""
 
 from __future__ import annotations
 
+import linecache
 import math
+import sysconfig
 from collections.abc import Iterable
+from traceback import walk_tb
 
+from .._places import at_line, is_own
 from ._gradient_flow import Flow
 from ._statistics import Statistics
-from ._trace import BACKWARD, FORWARD, Finding, Operation, Trace, Value
+from ._trace import BACKWARD, FORWARD, Finding, Operation, Step, Trace, Value
 
 MASKS = ("masked_fill", "masked_fill_", "full", "full_like", "where", "tensor", "fill_")
-MOST = 8  # findings of a kind
+MOST = 8  # findings of a kind, names in a finding
+LAST = 4  # events before an error
 
 
 def of_error(trace: Trace, error: BaseException) -> Finding:
-    """Say what has ended a recording, and in which operation, if it was one."""
+    """Say what has ended a recording, at which line, in which operation, if it was one, and what ran last before it."""
     words = first_words(error)
     raised = [at for at, box in enumerate(trace.operations) if box.remark == words]
-    return Finding("error", f"The program was left by {words}", raised[-1] if raised else None)
+    failed = raised[-1] if raised else None
+    last = [(at, step) for at, step in enumerate(trace.steps) if step.operation != failed][-LAST:]
+    place = _line_of(error)
+    text = f"The program was left by {words}"
+    if place is not None:
+        source = linecache.getline(*place).strip()
+        text += f"\nat {at_line(*place, short=True)}" + (f": {source}" if source else "")
+    before = [(step.operation, _ran(trace, step)) for _, step in last]
+    if failed is None and last:
+        failed = last[-1][1].operation
+    return Finding("error", text, failed, last[-1][0] if last else None, before)
+
+
+def _line_of(error: BaseException) -> tuple[str, int] | None:
+    """Return the innermost line of the program in an error's traceback, or of a library that it calls."""
+    found = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    libraries = tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
+    others = [one for one in found if not is_own(one[0]) and not one[0].startswith("<frozen")]
+    program = [one for one in others if not one[0].startswith(libraries)]
+    return next(reversed(program or others), None)
+
+
+def _ran(trace: Trace, step: Step) -> str:
+    """Name what ran in a step, with its line."""
+    box = trace.operations[step.operation]
+    is_node = step.kind == BACKWARD and box.kind != BACKWARD
+    return f"{'the backward of ' * is_node}{box.name}{trace.places.written(box.stack)}"
+
+
+def of_unused(names: list[str]) -> Iterable[Finding]:
+    """Say which parameters no operation has taken."""
+    if names:
+        more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+        is_one = len(names) == 1
+        text = (
+            f"{', '.join(names[:MOST])}{more} {'is' if is_one else 'are'} never used: "
+            f"no operation of the recording takes {'it' if is_one else 'them'}"
+        )
+        yield Finding("unused", text)
 
 
 def find_all(trace: Trace, roots: set[int], reached: set[int], unreached: dict[int, str]) -> Iterable[Finding]:

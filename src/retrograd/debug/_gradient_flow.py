@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from .._core.arrays import raw_leaf
+from .._tracebacks import guarded
 from ..tensor import _base
 from ._plotting import ALARM, STRONG, finished, subplots
 
@@ -125,6 +126,7 @@ def _is_drawable(value: float | None) -> TypeGuard[float]:
     return value is not None and math.isfinite(value) and value > 0
 
 
+@guarded
 def gradient_flow(model: Any, *, plot: bool = False, path: Any = None) -> Any:
     """Tabulate the gradients of a model's parameters, in its order; with `plot=True` return a picture of them.
 

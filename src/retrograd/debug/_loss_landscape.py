@@ -86,6 +86,11 @@ def loss_landscape(
     """
     if not hasattr(model, "parameters"):
         raise TypeError(f"loss_landscape(): model must be a Module, not {type(model).__name__}")
+    if not callable(loss):
+        raise TypeError(
+            f"loss_landscape(): loss must be a function without arguments that computes the loss, not {type(loss).__name__}\n"
+            "Hint: lambda: criterion(model(x), y)."
+        )
     if directions not in (1, 2):
         raise ValueError(f"loss_landscape(): directions must be 1 or 2, not {directions!r}")
     if isinstance(points, bool) or not isinstance(points, int) or points < 2:
@@ -110,13 +115,29 @@ def loss_landscape(
                         moved = moved + chosen[axis][k] * float(along[place])
                     parameter.copy_(moved)
                 with fork_rng():
-                    found[index] = float(loss())
+                    found[index] = _number(loss())
     finally:
         with using(grad=False):
             for parameter, start in zip(parameters, before, strict=True):
                 parameter.copy_(start)
     landscape = LossLandscape(along, found)
     return landscape.plot(path) if plot or path is not None else landscape
+
+
+def _number(loss: Any) -> float:
+    """Return a loss as a number; refuse what is none."""
+    size = getattr(loss, "numel", lambda: 1)()
+    if size != 1:
+        raise ValueError(
+            f"loss_landscape(): loss() must return one number, but returned a tensor of shape {list(loss.shape)}\n"
+            "Hint: reduce it first, e.g. by .mean() or reduction='mean'."
+        )
+    try:
+        return float(loss)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"loss_landscape(): loss() must return one number, but returned {type(loss).__name__}"
+        ) from None
 
 
 def _direction(tensor: Any) -> Any:

@@ -12,6 +12,7 @@ import platform
 from importlib.resources import files
 from typing import Any
 
+from .._places import cell_of
 from ._statistics import Statistics
 from ._trace import Operation, Trace, Value
 
@@ -74,7 +75,7 @@ def data_of(trace: Trace) -> dict[str, Any]:
             [leaf.name, _value(leaf.value), leaf.requires_grad, _numbers(leaf.gradient), leaf.steps, leaf.remark]
             for leaf in trace.leaves
         ],
-        "findings": [[one.kind, one.text, one.operation, one.step] for one in trace.findings],
+        "findings": [[one.kind, one.text, one.operation, one.step, one.before] for one in trace.findings],
     }
 
 
@@ -109,7 +110,9 @@ def _short(number: float | None) -> float | None:
 
 
 def _shown_name(file: str) -> str:
-    """Return how a file is called in the viewer: from the working folder, if it lies in it."""
+    """Return how a file is called in the viewer: from the working folder, if it lies in it; a notebook's cell by its number."""
+    if (cell := cell_of(file)) is not None:
+        return cell
     try:
         short = os.path.relpath(file)
     except ValueError:  # on another drive

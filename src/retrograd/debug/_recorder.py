@@ -28,6 +28,7 @@ from .._core.levels import creation_numbers
 from .._modes import Entry as BlockEntry
 from .._modes import Mode, change_mode, current_mode
 from .._places import user_frame
+from .._readable import counted
 from ..autograd._observing import Observer
 from ..overrides import TorchFunctionMode
 from ._boxes import Boxes, tensors_in
@@ -58,6 +59,8 @@ class Recorder(TorchFunctionMode):
         self._calls: list[int] = []  # the groups of module calls that have not ended
         self._modules: dict[int, tuple[Any, str]] = {}
         self._paths: list[str] = []  # of the groups
+        self._parameters: dict[int, tuple[Any, str]] = {}  # of modules that were called and of optimizers, by id
+        self.is_cut_off = False  # whether the recording has ended at its limit
         self._step_began: tuple[int, int, int] | None = None
         self._thread = 0
         self._until: FrameType | None = None
@@ -122,7 +125,9 @@ class Recorder(TorchFunctionMode):
         if Observer.running is not self.watcher:
             return
         if len(self.trace.steps) >= self._limit:
-            self.trace.notes.append(f"The recording ended at its limit of {self._limit} events; the program went on.")
+            limit = counted(self._limit, "event")
+            self.trace.notes.append(f"The recording ended at its limit of {limit}; the program went on.")
+            self.is_cut_off = True
         elif self._steps is None or self._taken < self._steps:
             return
         self.stop()
@@ -176,6 +181,17 @@ class Recorder(TorchFunctionMode):
             boxes.claim(tensor, at, number)
         boxes.ran(FORWARD, at, started, took)
 
+    def unused(self) -> list[str]:
+        """Return the names of parameters that no operation has taken."""
+        alive = [
+            (name, key, tensor) for key, (kept, name) in self._parameters.items() if (tensor := kept()) is not None
+        ]
+        return [
+            name
+            for name, key, tensor in alive
+            if (seen := self.boxes.leaves.get(key)) is None or seen[0]() is not tensor
+        ]
+
     def _group(self) -> int:
         return self._calls[-1] if self._calls else -1
 
@@ -197,6 +213,8 @@ class Recorder(TorchFunctionMode):
         kind = type(root).__name__
         for name, module in root.named_modules():
             self._modules.setdefault(id(module), (module, f"{kind}.{name}" if name else kind))
+        for name, tensor in root.named_parameters():
+            self._parameters.setdefault(id(tensor), (ref(tensor), f"{kind}.{name}"))
         for name, tensor in (*root.named_parameters(), *root.named_buffers()):
             self.boxes.leaf_names.setdefault(id(tensor), (ref(tensor), name))
             self.boxes.note_memory([tensor])
@@ -236,6 +254,11 @@ class Recorder(TorchFunctionMode):
         grads = [one.grad for each in optimizer.param_groups for one in each["params"] if one.grad is not None]
         self.boxes.note_memory(tensors_in(list(optimizer.state.values())))
         name = f"{type(optimizer).__name__}.step"
+        for number, group_of in enumerate(optimizer.param_groups):
+            for k, one in enumerate(group_of["params"]):
+                self._parameters.setdefault(
+                    id(one), (ref(one), f"parameter {k} in group {number} of {type(optimizer).__name__}")
+                )
         at = self.boxes.add(Operation(name, OPTIMIZER, group, stack, self.boxes.sources(grads)))
         self._taken += 1
         self._resume()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import linecache
-import os
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from .._places import is_own, line_of
+from .._places import at_line, is_own, line_of
 from ._statistics import Statistics
 
 FORWARD, BACKWARD, STEP = "forward", "backward", "optimizer"  # kinds of steps
@@ -105,10 +104,14 @@ class Group:
 class Finding:
     """Something that a reader should look at."""
 
-    kind: str  # "nan", "vanished", "cut", "missing", "error"
+    kind: str  # "nan", "vanished", "cut", "missing", "unused", "error"
     text: str
     operation: int | None = None
     step: int | None = None
+    before: list[tuple[int, str]] = field(default_factory=list)  # operations that ran last before it, and their names
+
+    def __str__(self) -> str:
+        return self.text + (f"\nLast before it: {', '.join(name for _, name in self.before)}" if self.before else "")
 
 
 class Places:
@@ -149,7 +152,7 @@ class Places:
         if stack < 0:
             return ""
         file, line, _ = [*self.lines][[*self.stacks][stack][-1]]
-        return f" ({os.path.basename(file)}:{line})"
+        return f" ({at_line(file, line, short=True)})"
 
     def sources(self) -> dict[str, list[str]]:
         """Return the text of every file that is named."""

@@ -11,14 +11,15 @@ from typing import Any, Self
 
 from .._graph.node import Freed, Node
 from .._graph.walk import graph_of
-from .._places import user_frame
+from .._places import cell_of, user_frame
+from .._readable import counted
 from ..autograd._observing import Observer
 from ..autograd.engine import Capture, run_backward
 from ..tensor import _base
 from ..tensor._base import edge_of
 from ..tensor._functions.creation import ones_like
 from ._boxes import Boxes
-from ._findings import find_all, of_error
+from ._findings import find_all, of_error, of_unused
 from ._page import inline, page_of
 from ._recorder import Recorder
 from ._trace import Trace
@@ -54,8 +55,8 @@ class Recording:
 
     @property
     def findings(self) -> list[str]:
-        """Return what stands out: NaN, gradients that vanish, are cut or missing, an error."""
-        return [one.text for one in self.trace.findings]
+        """Return what stands out: NaN, gradients that vanish, are cut or missing, parameters that are never used, an error."""
+        return [str(one) for one in self.trace.findings]
 
     def _repr_html_(self, height: int = 720) -> str:
         return inline(self.html(), height)
@@ -63,7 +64,7 @@ class Recording:
     def __repr__(self) -> str:
         trace = self.trace
         where = "" if self.path is None else f" in {self.path}"
-        return f"<Recording of {len(trace.operations)} operations and {len(trace.steps)} events{where}>"
+        return f"<Recording of {counted(len(trace.operations), 'operation')} and {counted(len(trace.steps), 'event')}{where}>"
 
 
 class record(Recording):  # noqa: N801 - it is used like a function
@@ -105,7 +106,7 @@ class record(Recording):  # noqa: N801 - it is used like a function
 
     def __enter__(self) -> Self:
         frame = user_frame(sys._getframe(1))
-        self.trace.title = os.path.basename(frame.f_code.co_filename)
+        self.trace.title = _title_of(frame.f_code.co_filename)
         self._start(frame)
         return self
 
@@ -129,6 +130,8 @@ class record(Recording):  # noqa: N801 - it is used like a function
         if error is not None and not isinstance(error, SystemExit):
             trace.findings.append(of_error(trace, error))
         trace.findings += find_all(trace, watcher.roots, watcher.reached, watcher.unreached)
+        if error is None and not self._recorder.is_cut_off:  # else what would have used them may not have run
+            trace.findings += of_unused(self._recorder.unused())
         if self._target is not None:
             self.save(self._target)
 
@@ -164,7 +167,7 @@ def view(*outputs: Any, path: str | os.PathLike[str] | None = FILE, gradients: b
                 "Hint: retrograd.autograd.explain(output, input) says where it was cut; debug.record() shows all operations."
             )
     frame = user_frame(sys._getframe(1))
-    recording = Recording(Trace(os.path.basename(frame.f_code.co_filename)))
+    recording = Recording(Trace(_title_of(frame.f_code.co_filename)))
     trace = recording.trace
     boxes = Boxes(trace, statistics=True)
     edges = [edge_of(output) for output in outputs]
@@ -182,6 +185,11 @@ def view(*outputs: Any, path: str | os.PathLike[str] | None = FILE, gradients: b
     if path is not None:
         recording.save(path)
     return recording
+
+
+def _title_of(file: str) -> str:
+    """Return what a page about a program is called: its file, or the cell of a notebook."""
+    return cell_of(file) or os.path.basename(file)
 
 
 def _run_backward(edges: list[Any], outputs: tuple[Any, ...], leaves: set[Any], watcher: Watcher) -> None:

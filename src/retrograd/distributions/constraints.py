@@ -221,6 +221,8 @@ class _Boolean(Constraint):
 
 
 class _GreaterThan(_Bounded):
+    """Numbers above a bound."""
+
     _bounds = ("lower_bound",)
 
     def check(self, value: Any) -> Any:
@@ -228,6 +230,8 @@ class _GreaterThan(_Bounded):
 
 
 class _GreaterThanEq(_Bounded):
+    """Numbers from a bound upwards."""
+
     _bounds = ("lower_bound",)
 
     def check(self, value: Any) -> Any:
@@ -235,6 +239,8 @@ class _GreaterThanEq(_Bounded):
 
 
 class _LessThan(_Bounded):
+    """Numbers below a bound."""
+
     _bounds = ("upper_bound",)
 
     def check(self, value: Any) -> Any:
@@ -242,16 +248,22 @@ class _LessThan(_Bounded):
 
 
 class _Interval(_Bounded):
+    """Numbers between two bounds, both included."""
+
     def check(self, value: Any) -> Any:
         return (self.lower_bound <= value) & (value <= self.upper_bound)  # type: ignore[attr-defined]
 
 
 class _HalfOpenInterval(_Bounded):
+    """Numbers from a lower bound to below an upper one."""
+
     def check(self, value: Any) -> Any:
         return (self.lower_bound <= value) & (value < self.upper_bound)  # type: ignore[attr-defined]
 
 
 class _IntegerInterval(_Bounded):
+    """Whole numbers between two bounds, both included."""
+
     is_discrete = True
 
     def check(self, value: Any) -> Any:
@@ -284,6 +296,8 @@ class _Simplex(Constraint):
 
 
 class _Multinomial(Constraint):
+    """Rows of counts that sum up to at most a bound."""
+
     is_discrete = True
     event_dim = 1
 

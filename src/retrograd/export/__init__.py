@@ -12,6 +12,7 @@ from typing import Any
 
 from .._absent import finder
 from .._public import set_all
+from .._tracebacks import guard_public as _guard_public
 from ..fx.passes.infra.pass_base import PassResult
 from ..nn.modules.module import Module
 from ..tensor import Tensor
@@ -135,4 +136,5 @@ def load(
 __getattr__ = finder("torch.export")
 
 
+_guard_public(globals())
 set_all(globals(), but="recorded_program")

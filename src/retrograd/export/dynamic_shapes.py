@@ -7,6 +7,7 @@ from enum import Enum, auto
 from importlib import import_module
 from typing import Any
 
+from .._tracebacks import guard_public
 from ..tensor import Tensor
 from ..utils import _pytree as pytree
 
@@ -266,3 +267,6 @@ def ranges(found: dict[int, dict[int, Any]]) -> dict[str, ValueRange]:
     """Return the limits of the dims by their names."""
     every = [word.root for words in found.values() for word in words.values() if isinstance(word, Dim)]
     return {dim.__name__: ValueRange(dim.min, dim.max) for dim in every}
+
+
+guard_public(globals(), methods=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
 from .. import nn
+from .._tracebacks import guard_methods
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
@@ -263,3 +264,7 @@ def _reads_after_inputs(graph: Graph) -> None:
 def default_decompositions() -> dict[Any, Any]:
     """Return how operations are taken apart: they are not."""
     return {}
+
+
+guard_methods(ExportedModule, "__call__", "train", "eval")
+guard_methods(ExportedProgram)

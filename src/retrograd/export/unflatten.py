@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 from .. import nn
+from .._tracebacks import guard_public
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, boundary
@@ -120,3 +121,6 @@ def _part(nodes: list[Node], prefix: str, path: str) -> tuple[list[Node], list[N
 def unflatten(module: ExportedProgram, flat_args_adapter: FlatArgsAdapter | None = None) -> UnflattenedModule:
     """Return a program with its modules again."""
     return UnflattenedModule(module, flat_args_adapter)
+
+
+guard_public(globals())

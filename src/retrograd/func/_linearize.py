@@ -8,7 +8,7 @@ from typing import Any
 
 from .._core.arrays import Batched, Dual
 from .._core.primitive import check_alive
-from .._tracebacks import guarded
+from .._tracebacks import guarded, hide
 from ..tensor._aliasing.entering import entered
 from ..tensor._base import wrap
 from ..tensor._functions.creation import zeros, zeros_like
@@ -51,6 +51,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     # copies: a write into what is returned must not reach what the pull-back has saved
     leaves = [next(left).clone() if _has_derivative(leaf) else leaf for leaf in leaves]
 
+    @guarded
     def jvp_fn(*tangents: Any) -> Any:
         flat, tangent_spec = tree_flatten(tangents)
         if tangent_spec != spec:
@@ -111,7 +112,11 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
 
     @functools.wraps(func, assigned=("__name__", "__doc__", "__module__"), updated=())
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return func(*args, **kwargs)
+        try:
+            return func(*args, **kwargs)
+        except Exception as error:
+            hide(error)
+            raise
 
     return wrapper
 

@@ -354,6 +354,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     targets, in_spec = tree_flatten(inner)
     outside = _Outside(transform, targets, differentiable)
 
+    @guarded
     def pull_back(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given, given_spec = tree_flatten(cotangents)
         if given_spec != spec:

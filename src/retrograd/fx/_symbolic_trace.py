@@ -15,7 +15,7 @@ from typing import Any
 
 from .. import nn
 from .._checks import _assert
-from .._tracebacks import guarded
+from .._tracebacks import guard_methods, guarded
 from .._warnings import warn
 from ..tensor import Tensor
 from ..utils import _pytree as pytree
@@ -377,3 +377,6 @@ def symbolic_trace(root: nn.Module | Callable[..., Any], concrete_args: Any = No
     graph = tracer.trace(root, concrete_args)
     name = root._get_name() if isinstance(root, nn.Module) else root.__name__
     return GraphModule(tracer.root, graph, name)
+
+
+guard_methods(Tracer)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
+from .._tracebacks import guard_methods
 from .._warnings import warn
 from ._codegen import CodeGen, PythonCode, TransformCodeFunc, _PyTreeCodeGen, _PyTreeInfo
 from ._namespace import _is_magic, _Namespace, _snake_case
@@ -406,6 +407,8 @@ def attribute_at(module: Any, path: str) -> Any:
         module = getattr(module, part, None)
     return module
 
+
+guard_methods(Graph)
 
 __all__ = [
     "CodeGen",

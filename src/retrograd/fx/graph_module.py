@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import nn
 from .._generated import compiled
+from .._tracebacks import guard_methods, hide
 from ..tensor import Tensor
 from ._codegen import PythonCode, _PyTreeCodeGen, builtin_globals
 from .graph import Graph
@@ -108,6 +109,7 @@ class GraphModule(nn.Module):
             frames = traceback.extract_tb(error.__traceback__)
             if frames and frames[-1].filename == type(self).forward.__code__.co_filename:
                 print(_generated_place(frames[-1]), file=sys.stderr)
+            hide(error)
             raise
 
     # Submodules
@@ -362,3 +364,6 @@ def reduce_graph_module(body: dict[str, Any], import_block: str) -> nn.Module:
         if not hasattr(made, name):
             setattr(made, name, value)
     return made
+
+
+guard_methods(GraphModule)

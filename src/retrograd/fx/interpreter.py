@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import nn
+from .._tracebacks import guard_public
 from ._symbolic_trace import Tracer
 from .graph import Graph
 from .graph_module import GraphModule
@@ -177,3 +178,6 @@ class _TransformerTracer(Tracer):
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         return True
+
+
+guard_public(globals(), methods=True)

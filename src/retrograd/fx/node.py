@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .._signatures import signature
+from .._tracebacks import guard_methods
 from ..overrides import resolve_name
 from .immutable_collections import immutable_dict, immutable_list
 
@@ -418,3 +419,6 @@ def _get_qualified_name(func: Callable[..., Any]) -> str:
     if home in ("retrograd._checks", "retrograd.fx._symbolic_trace"):
         return f"torch.{'' if home.endswith('_checks') else 'fx._symbolic_trace.'}{name}"
     return f"{_torchs(home).replace('torch._ops', 'torch.ops')}.{name}"  # as programs name operations
+
+
+guard_methods(Node)

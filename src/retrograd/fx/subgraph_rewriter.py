@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .. import nn
+from .._tracebacks import guard_public
 from ._symbolic_trace import symbolic_trace
 from .graph import Graph, attribute_at
 from .graph_module import GraphModule, _assign_attr
@@ -148,3 +149,6 @@ def _take_attributes(gm: GraphModule, replacement: nn.Module) -> None:
             )
         _assign_attr(copy.deepcopy(value), gm, node.target)
     gm.graph.lint()
+
+
+guard_public(globals())

@@ -6,10 +6,13 @@ import builtins
 import types
 from typing import Any, Union, get_args, get_origin
 
+from .._tracebacks import guarded
+
 _CONTAINERS = (list, dict, tuple)
 _EXAMPLES = {list: "list[int]", dict: "dict[int, int]", tuple: "tuple[int, int]"}
 
 
+@guarded
 def isinstance(obj: Any, target_type: Any) -> bool:
     """Tell whether a value is of a type, such as `list[int]`, or of one of several."""
     if builtins.isinstance(target_type, str) or not (

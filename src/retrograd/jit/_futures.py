@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._tracebacks import guard_public
 from ..futures import Future
 
 
@@ -23,3 +24,6 @@ def wait(future: Future[Any]) -> Any:
             f"torch._C.Future) -> object\n\nInvoked with: {future!r}"
         )
     return future.wait()
+
+
+guard_public(globals())

@@ -19,6 +19,7 @@ from types import FunctionType, MethodType
 from typing import Any, Final, NoReturn, get_origin
 
 from .._generated import compiled
+from .._tracebacks import guard_public
 from ..nn.modules.module import Module
 from . import _schema
 from ._marks import is_ignored_fn, is_tracing, recordings, scripting
@@ -501,3 +502,6 @@ def run_frozen_optimizations(
     mod: Any, optimize_numerics: bool = True, preserved_methods: list[str] | None = None
 ) -> None:
     """Leave a frozen module as it is."""
+
+
+guard_public(globals())

@@ -15,6 +15,7 @@ from .._modes import using
 from .._readable import readable_bytes, readable_count
 from .._tracebacks import guarded
 from ..func import functional_call
+from ..overrides import TorchFunctionMode
 from ..random import fork_rng
 from ..tensor._functions.creation import zeros
 from ..tensor._functions.random_tensors import rand
@@ -22,7 +23,7 @@ from ..tensor._tensor import Tensor
 from ..utils._pytree import tree_leaves
 from ..utils.flop_counter import FlopCounterMode
 from .modules.module import Module
-from .parameter import is_lazy
+from .parameter import Parameter, is_lazy
 
 MODES = ("eval", "train", "same")
 HEADS = ("layer", "input", "output", "parameters", "bytes", "flops")
@@ -44,6 +45,7 @@ class Layer:
     outputs: list[tuple[int, ...]] = field(default_factory=list)
     flops: int = 0  # of all its calls, with the layers inside of it
     output_bytes: int = 0  # of all its calls
+    is_read: bool = False  # whether an operation took one of its parameters, in a call of its own or another's
 
 
 class Summary:
@@ -59,8 +61,8 @@ class Summary:
         self.parameter_bytes = sum(_bytes(one) for one in parameters)
         self.buffer_bytes = sum(_bytes(one) for one in model.buffers())
         self.flops = layers[0].flops
-        leaves = [one for one in layers if not any(other.path.startswith(_inside(one)) for other in layers)]
-        self.output_bytes = sum(one.output_bytes for one in leaves if not one.shared)
+        called = [one for one in layers if one.calls and not one.shared]
+        self.output_bytes = sum(one.output_bytes for one in called if not any(_is_inside(two, one) for two in called))
 
     def __iter__(self) -> Iterator[Layer]:
         return iter(self.layers)
@@ -100,7 +102,9 @@ class Summary:
         name += " (shared)" if layer.shared else ""
         name += f" x {layer.calls}" if layer.calls > 1 else ""
         is_run = type(layer.module).forward is not Module.forward  # a list of modules is not
-        missing = "-" if layer.calls or not self.was_run or not is_run else "not called"
+        missing = "-"
+        if self.was_run and is_run and not layer.calls:
+            missing = "weights used" if layer.is_read else "not called"
         return (
             name,
             _shapes(layer.inputs) or missing,
@@ -199,10 +203,12 @@ def _rows(model: Any, deepest: int) -> list[Layer]:
 
 def _made(input_size: Any, dtypes: Any) -> tuple[Any, ...]:
     """Make inputs of given shapes: numbers between 0 and 1, and zeros of integers, which are indices of something."""
-    shapes = [input_size] if not input_size or isinstance(input_size[0], int) else list(input_size)
+    is_one = not isinstance(input_size, Sequence) or not input_size or isinstance(input_size[0], int)
+    shapes = [input_size] if is_one else list(input_size)
     for shape in shapes:
         if not isinstance(shape, Sequence) or not all(isinstance(n, int) and n >= 0 for n in shape):
-            raise ValueError(f"summary(): input_size must be a shape or a list of shapes, not {input_size!r}")
+            number = f"\nHint: one sample of {shape} features is input_size=(1, {shape})." if type(shape) is int else ""
+            raise ValueError(f"summary(): input_size must be a shape or a list of shapes, not {input_size!r}{number}")
     kinds = (
         [_dtypes.float32] * len(shapes)
         if dtypes is None
@@ -216,6 +222,20 @@ def _made(input_size: Any, dtypes: Any) -> tuple[Any, ...]:
         rand(tuple(shape)).to(kind) if kind.is_floating_point or kind.is_complex else zeros(tuple(shape), dtype=kind)
         for shape, kind in zip(shapes, kinds, strict=True)
     )
+
+
+class _Readings(TorchFunctionMode):
+    """Notes which parameters operations take; a layer's may be taken without a call of the layer, as in attention."""
+
+    _only_watches = True
+
+    def __init__(self) -> None:
+        self.read: set[int] = set()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        self.read.update(id(one) for one in tree_leaves((args, kwargs)) if isinstance(one, Parameter))
+        return func(*args, **kwargs)
 
 
 def _run(model: Any, layers: list[Layer], inputs: Any, named: Any, mode: str) -> None:
@@ -247,9 +267,10 @@ def _run(model: Any, layers: list[Layer], inputs: Any, named: Any, mode: str) ->
         for module, flag in flags.items():
             undo.callback(setattr, module, "training", flag)
             module.training = flag if mode == "same" else mode == "train"
-        with using(grad=False), counter:
+        with using(grad=False), counter, _Readings() as readings:
             functional_call(model, buffers, inputs, named)
     for layer in layers:
+        layer.is_read = any(id(one) in readings.read for one in layer.module.parameters())
         if layer.shared:
             known = first[id(layer.module)]
             layer.inputs, layer.outputs, layer.calls = known.inputs, known.outputs, 1
@@ -272,5 +293,5 @@ def _bytes(tensor: Any) -> int:
     return int(tensor.numel() * tensor.element_size())
 
 
-def _inside(layer: Layer) -> str:
-    return f"{layer.path}." if layer.path else ""
+def _is_inside(layer: Layer, other: Layer) -> bool:
+    return layer is not other and layer.path.startswith(f"{other.path}." if other.path else "")

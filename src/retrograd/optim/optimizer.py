@@ -203,23 +203,27 @@ class Optimizer:
         @functools.wraps(func)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             self = args[0]
-            if (mode := read_mode()) is not None and mode.recording is not None:
-                return mode.recording.call_later(wrapper, args, kwargs)
-            if _global_optimizer_pre_hooks or self._optimizer_step_pre_hooks:
-                for hook in chain(_global_optimizer_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
-                    result = hook(self, args, kwargs)
-                    if result is None:
-                        continue
-                    if not isinstance(result, tuple) or len(result) != 2:
-                        raise RuntimeError(
-                            f"{func} must return None or a tuple of (new_args, new_kwargs), but got {result}."
-                        )
-                    args, kwargs = result
-            out = func(*args, **kwargs)
-            if _global_optimizer_post_hooks or self._optimizer_step_post_hooks:
-                for hook in chain(self._optimizer_step_post_hooks.values(), _global_optimizer_post_hooks.values()):
-                    hook(self, args, kwargs)
-            return out
+            try:
+                if (mode := read_mode()) is not None and mode.recording is not None:
+                    return mode.recording.call_later(wrapper, args, kwargs)
+                if _global_optimizer_pre_hooks or self._optimizer_step_pre_hooks:
+                    for hook in chain(_global_optimizer_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
+                        result = hook(self, args, kwargs)
+                        if result is None:
+                            continue
+                        if not isinstance(result, tuple) or len(result) != 2:
+                            raise RuntimeError(
+                                f"{func} must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                            )
+                        args, kwargs = result
+                out = func(*args, **kwargs)
+                if _global_optimizer_post_hooks or self._optimizer_step_post_hooks:
+                    for hook in chain(self._optimizer_step_post_hooks.values(), _global_optimizer_post_hooks.values()):
+                        hook(self, args, kwargs)
+                return out
+            except Exception as error:
+                hide(error)
+                raise
 
         wrapper.hooked = True  # type: ignore[attr-defined]
         return wrapper

@@ -306,12 +306,14 @@ class TensorMethods(TensorBase):
     def count_nonzero(self, *dim: builtins.int) -> Tensor: ...
     def cov(self, *, correction: builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
         """Return the covariance matrix of variables (rows) over observations (columns)."""
-    def cpu(self, *, memory_format: _memory_format | None = None) -> Tensor: ...
+    def cpu(self, *, memory_format: _memory_format | None = None) -> Tensor:
+        """Return the tensor in the memory of the CPU: itself, if it is there."""
     def cross(self, other: Tensor, dim: builtins.int | None = None) -> Tensor:
         """Compute the vector product along a dimension, by default the first of size 3."""
     def crow_indices(self) -> Tensor:
         """Refuse: crow_indices belongs to another layout."""
-    def cuda(self, device: _DeviceLike | None = None, non_blocking: builtins.bool = False, *, memory_format: _memory_format | None = None) -> Tensor: ...
+    def cuda(self, device: _DeviceLike | None = None, non_blocking: builtins.bool = False, *, memory_format: _memory_format | None = None) -> Tensor:
+        """Return the tensor in the memory of a CUDA device: itself, if it is there."""
     def cummax(self, dim: builtins.int) -> _results.cummax:
         """Return the largest element so far along a dimension, and its index: of equals, the last."""
     def cummin(self, dim: builtins.int) -> _results.cummin:
@@ -964,7 +966,8 @@ class TensorMethods(TensorBase):
         """Give another shape, as a view where that is possible, else as a copy."""
     @overload
     def reshape(self, *shape: builtins.int) -> Tensor: ...
-    def reshape_as(self, other: Tensor) -> Tensor: ...
+    def reshape_as(self, other: Tensor) -> Tensor:
+        """Reshape to the shape of another tensor."""
     def resize(self, *sizes: Any) -> Tensor:
         """Return a view, or a copy of what has no dense memory, with other sizes and as many elements."""
     @overload
@@ -1244,7 +1247,8 @@ class TensorMethods(TensorBase):
         """Return torch's old name for the dtype, or convert to a dtype given by its old name."""
     @overload
     def type(self, dtype: _dtype | builtins.str | builtins.type[Any], non_blocking: builtins.bool = ...) -> Tensor: ...
-    def type_as(self, other: Tensor) -> Tensor: ...
+    def type_as(self, other: Tensor) -> Tensor:
+        """Return the tensor in the dtype of another."""
     def unbind(self, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
         """Return all slices along a dimension, as views without it."""
     def unflatten(self, dim: builtins.int | Sequence[builtins.int] | None, sizes: builtins.int | None) -> Tensor:
@@ -1296,7 +1300,8 @@ class TensorMethods(TensorBase):
     def vsplit(self, indices: Sequence[builtins.int]) -> builtins.tuple[Tensor, ...]: ...
     @overload
     def vsplit(self, *indices: builtins.int) -> builtins.tuple[Tensor, ...]: ...
-    def where(self, condition: Tensor, other: Tensor | _Number) -> Tensor: ...
+    def where(self, condition: Tensor, other: Tensor | _Number) -> Tensor:
+        """Take the tensor's elements where a condition holds, and elsewhere those of another."""
     def xlogy(self, other: Tensor | _Number) -> Tensor:
         """Return input * log(other), which is 0 where `input` is 0."""
     def xlogy_(self, other: Tensor | _Number) -> Tensor:

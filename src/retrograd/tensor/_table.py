@@ -101,7 +101,9 @@ def _refusing(value: Any) -> Any:
     return asks_nobody(value if hasattr(value, "refuses") or not isinstance(value, FunctionType) else refusing(value))
 
 
-def _set_method(name: str, function: Any) -> None:
+def _set_method(name: str, function: Any, doc: str | None = None) -> None:
+    if doc is not None:
+        function.__doc__ = doc
     method = _named(function, f"Tensor.{name}")
     method = asks_nobody(method) if name in PLAIN_METHODS or name.startswith("__") else _refusing(method)
     setattr(Tensor, name, method)
@@ -326,18 +328,22 @@ def install_methods() -> None:
     for name, dtype in CASTS.items():
         _set_method(name, _casting.caster(name, _dtypes.dtype_named(dtype)))
     _set_method("bool", _casting.caster("bool", _dtypes.bool_))
-    _set_method("type_as", lambda self, other: self.to(other.dtype))
+    _set_method("type_as", lambda self, other: self.to(other.dtype), "Return the tensor in the dtype of another.")
     _set_method("new_tensor", _creation.new_tensor_method)
     _set_method(
-        "cpu", guarded(lambda self, memory_format=None: _casting.to(self, device="cpu", memory_format=memory_format))
+        "cpu",
+        guarded(lambda self, memory_format=None: _casting.to(self, device="cpu", memory_format=memory_format)),
+        "Return the tensor in the memory of the CPU: itself, if it is there.",
     )
-    _set_method("cuda", lambda self, device="cuda", **k: _casting.to(self, device=device))
-    _set_method("reshape_as", lambda self, other: self.reshape(other.shape))
+    to_cuda = "Return the tensor in the memory of a CUDA device: itself, if it is there."
+    _set_method("cuda", lambda self, device="cuda", **k: _casting.to(self, device=device), to_cuda)
+    _set_method("reshape_as", lambda self, other: self.reshape(other.shape), "Reshape to the shape of another tensor.")
     for name in ("T", "mT", "H", "mH"):
         setattr(Tensor, name, property(partial(_shaping.transposed_property, kind=name)))
     for name in ("to_sparse", *(f"to_sparse_{layout}" for layout in ("coo", "csr", "csc", "bsr", "bsc"))):
         setattr(Tensor, name, property(partial(_no_sparse, name=name)))
-    _set_method("where", lambda self, condition, other: _pointwise.where(condition, self, other))
+    choose = "Take the tensor's elements where a condition holds, and elsewhere those of another."
+    _set_method("where", lambda self, condition, other: _pointwise.where(condition, self, other), choose)
     for name in ("real", "imag"):
         read = partial(_pointwise.real_view, part=name)
         setattr(Tensor, name, property(read, partial(_casting.write_part, part=name)))

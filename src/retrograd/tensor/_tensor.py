@@ -231,6 +231,7 @@ class Tensor(TensorMethods):
             raise
 
     def numel(self) -> int:
+        """Return the number of elements."""
         return int(self._array.size)
 
     nelement = numel
@@ -281,6 +282,7 @@ class Tensor(TensorMethods):
         return self._array.dtype.itemsize  # type: ignore[no-any-return]
 
     def element_size(self) -> int:
+        """Return the bytes of one element."""
         return self._array.dtype.itemsize  # type: ignore[no-any-return]
 
     @property
@@ -288,15 +290,19 @@ class Tensor(TensorMethods):
         return self.numel() * self.itemsize
 
     def is_floating_point(self) -> bool:
+        """Tell whether the dtype is one of floating-point numbers."""
         return self.dtype.is_floating_point
 
     def is_complex(self) -> bool:
+        """Tell whether the dtype is complex."""
         return self.dtype.is_complex
 
     def is_signed(self) -> bool:
+        """Tell whether the dtype has negative numbers."""
         return self.dtype.is_signed
 
     def is_conj(self) -> bool:
+        """Tell whether conjugation is left for later: never, `conj()` computes."""
         return False
 
     is_neg = is_conj
@@ -346,9 +352,11 @@ class Tensor(TensorMethods):
             raise
 
     def storage_offset(self) -> int:
+        """Return how many elements of the storage lie before the first."""
         return geometry(self)[1]
 
     def data_ptr(self) -> int:
+        """Return the address of the first element."""
         if isinstance(array := memory_under(self), LevelArray):
             raise RuntimeError(NO_POINTER)
         return 0 if self.is_meta or hasattr(array, "place") else array.__array_interface__["data"][0]
@@ -615,12 +623,14 @@ class Tensor(TensorMethods):
         return storage.version
 
     def is_inference(self) -> bool:
+        """Tell whether the tensor was made in inference mode."""
         return self._storage is not None and bool(self._storage.inference)
 
     _base, _is_view = old_attributes.base, old_attributes.is_view
     _grad, _use_count = old_attributes.grad, old_attributes.use_count
 
     def is_shared(self) -> bool:
+        """Tell whether other processes see the memory."""
         from ._storage.sharing import is_shared
 
         return is_shared(self)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from types import UnionType
 from typing import Any, NamedTuple
 
+from .._tracebacks import hide as _hide
+
 
 class NodeDef(NamedTuple):
     """How one kind of container is taken apart and put together."""
@@ -216,7 +218,11 @@ def tree_map(func: Any, tree: Any, *rests: Any, is_leaf: Any = None) -> Any:
     """Apply a function to every leaf."""
     leaves, spec = tree_flatten(tree, is_leaf)
     others = [_flatten_up_to(rest, spec) for rest in rests]
-    return tree_unflatten([func(*values) for values in zip(leaves, *others, strict=True)], spec)
+    try:
+        return tree_unflatten([func(*values) for values in zip(leaves, *others, strict=True)], spec)
+    except Exception as error:
+        _hide(error)
+        raise
 
 
 def _chosen(kind: Any) -> Callable[[Any], bool]:

@@ -22,12 +22,12 @@ function shorten(text, length) { return text.length > length ? `${text.slice(0, 
 function labelsOf(one) {
   if (!one.labels) {
     if (one.children) {
-      one.labels = [shorten(groupTitle(one), 34), one.isPart ? `${one.count} operations` : `${shorten(one.kind, 26)} · ${one.count}`];
+      one.labels = [shorten(groupTitle(one), 34), one.isPart ? counted(one.count, "operation") : `${shorten(one.kind, 26)} · ${one.count}`];
     } else {
       const box = one.operation;
       const first = box.values[0];
       const facts = first ? `${shapeText(first.shape)}${first.dtype === "float32" ? "" : ` ${first.dtype}`}` : box.node.replace(/Backward0?$/, "");
-      one.labels = [shorten(one.name, 26), box.kind === "optimizer" ? `${box.inputs.length} parameters` : shorten(facts, 28)];
+      one.labels = [shorten(one.name, 26), box.kind === "optimizer" ? counted(box.inputs.length, "parameter") : shorten(facts, 28)];
     }
   }
   return one.labels;

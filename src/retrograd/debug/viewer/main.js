@@ -322,7 +322,7 @@ class Viewer {
     if (tip.hidden) return;
     const box = found.operation;
     const first = box && box.values[0];
-    const facts = box ? [first ? `${shapeText(first.shape)} ${first.dtype}` : "", box.stack.length ? this.recording.textOf(this.recording.lineOf(box)) : ""].filter(Boolean) : [`${found.count} operations; click to open`];
+    const facts = box ? [first ? `${shapeText(first.shape)} ${first.dtype}` : "", box.stack.length ? this.recording.textOf(this.recording.lineOf(box)) : ""].filter(Boolean) : [`${counted(found.count, "operation")}; click to open`];
     tip.replaceChildren(box ? box.name : groupTitle(found), ...facts.map((text) => element("small", {}, text)));
     tip.style.left = `${Math.min(x + 14, this.drawing.width - 260)}px`;
     tip.style.top = `${Math.min(y + 16, this.drawing.height - 60)}px`;

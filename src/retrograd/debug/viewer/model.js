@@ -34,7 +34,7 @@ class Recording {
         released, remark, cut: Boolean(cut), leaf, isLeaf: kind === "parameter" || kind === "input", users: [], born: -1, arrives: Infinity, took: 0, tookBack: 0, findings: [],
       };
     });
-    this.findings = data.findings.map(([kind, text, operation, step]) => ({ kind, text, operation, step }));
+    this.findings = data.findings.map(([kind, text, operation, step, before]) => ({ kind, text, operation, step, before }));
     this.connect();
   }
 
@@ -296,6 +296,8 @@ function group(id, parent, name, kind) {
 const shapeText = (shape) => (shape.length ? shape.join("×") : "scalar");
 
 const plain = (text) => text.toLowerCase().replaceAll("×", "x"); // as people type it
+
+function counted(number, word) { return `${number} ${word}${number === 1 ? "" : "s"}`; }
 
 function bytesText(count) {
   for (const unit of ["B", "KiB", "MiB"]) {

@@ -109,7 +109,10 @@ class DetailsPanel {
     return list.map((one) => {
       const properties = { class: `finding ${one.kind}` };
       if (one.operation !== null) Object.assign(properties, { role: "button", tabindex: "0", onclick: () => this.actions.select(one.operation, one.step) });
-      return element("div", properties, one.text);
+      const [text, ...rest] = one.text.split("\n");
+      const links = one.before.map(([id, name]) => element("li", { onclick: (event) => event.stopPropagation() }, this.link(id, name)));
+      const last = links.length ? [element("p", {}, "Last before it:"), element("ol", {}, ...links)] : [];
+      return element("div", properties, text, ...rest.map((line) => element("p", {}, line)), ...last);
     });
   }
 
@@ -119,10 +122,10 @@ class DetailsPanel {
     const forward = steps.filter((one) => one.kind === "forward");
     const runs = new Set(steps.filter((one) => one.kind === "backward").map((one) => one.run));
     const facts = [
-      [operations.filter((one) => !one.isLeaf).length, "operations"],
+      ((count) => [count, count === 1 ? "operation" : "operations"])(operations.filter((one) => !one.isLeaf).length),
       [recording.leaves.filter((one) => one.tracked).length, "parameters and leaves"],
       [timeText(forward.reduce((sum, one) => sum + one.took, 0)), "forward"],
-      [timeText(steps.filter((one) => one.kind === "backward").reduce((sum, one) => sum + one.took, 0)), runs.size === 1 ? "backward" : `in ${runs.size} backwards`],
+      [timeText(steps.filter((one) => one.kind === "backward").reduce((sum, one) => sum + one.took, 0)), runs.size < 2 ? "backward" : `in ${runs.size} backwards`],
       [bytesText(recording.peak), "of tensors at the peak"],
       [bytesText(operations.reduce((sum, one) => sum + savedBytes(one), 0)), "saved for backward"],
     ];
@@ -132,7 +135,7 @@ class DetailsPanel {
       element("div", { class: "facts" }, ...facts.map(([number, what]) => element("div", {}, element("b", {}, String(number)), element("span", {}, what)))),
       ...recording.notes.map((note) => element("p", { class: "sub" }, note)),
       element("h2", {}, "To look at"),
-      ...(recording.findings.length ? this.findings(recording.findings) : [element("p", { class: "good" }, "No NaN, no infinity, no gradient that vanishes, is cut or missing.")]),
+      ...(recording.findings.length ? this.findings(recording.findings) : [element("p", { class: "good" }, "No NaN, no infinity, no gradient that vanishes, is cut or missing, no parameter that is never used.")]),
       ...this.ranking("Saved for backward", savedBytes, bytesText, (one) => one.saved.length),
       ...this.ranking("Time", (one) => one.took + one.tookBack, timeText, (one) => !one.isLeaf),
     );
@@ -221,7 +224,7 @@ class DetailsPanel {
     const start = Math.max(box.born, 0);
     return [
       element("h2", {}, "Saved for backward"), element("ol", { class: "list" }, ...rows), span("saved", start, end, count),
-      element("p", { class: "sub" }, box.released === null ? `Held since event ${start + 1}, to the end` : `Held from event ${start + 1} to ${end + 1}: ${end - start} events`),
+      element("p", { class: "sub" }, box.released === null ? `Held since event ${start + 1}, to the end` : `Held from event ${start + 1} to ${end + 1}: ${counted(end - start, "event")}`),
     ];
   }
 

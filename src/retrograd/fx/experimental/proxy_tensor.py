@@ -20,6 +20,7 @@ from ..._core.arrays import Batched, LevelArray, highest_level, levels_of, raw_l
 from ..._core.levels import DUAL
 from ..._modes import current_mode, using
 from ..._public import set_all
+from ..._tracebacks import hide as _hide
 from ...ops import aten
 from ...tensor import Tensor
 from ...tensor._base import materialise, signed_types, stored, wrap
@@ -412,7 +413,11 @@ def make_fx(
 
     @functools.wraps(f, assigned=("__name__", "__doc__"), updated=())
     def wrapped(*args: Any) -> GraphModule:
-        return _traced(f, args, tracing_mode, decomposition_table)
+        try:
+            return _traced(f, args, tracing_mode, decomposition_table)
+        except Exception as error:
+            _hide(error)
+            raise
 
     return wrapped
 

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self, overload
 
+from ..._tracebacks import guard_methods
 from ..._warnings import warn
 from ...tensor._tensor import Tensor
 from ..parameter import Parameter, make_parameter
@@ -488,5 +489,10 @@ class ParameterDict(Module):
         self.update(other)
         return self
 
+
+for _cls in (_Numbered, Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict):
+    guard_methods(
+        _cls, "__init__", "__getitem__", "__setitem__", "__delitem__", "append", "extend", "insert", "pop", "update"
+    )
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]

@@ -11,6 +11,7 @@ import numpy as np
 from ... import _random
 from ..._device import device as device_type
 from ..._modes import Block, read_mode
+from ..._tracebacks import guarded
 from ...overrides import declared
 from .. import _base
 from .._base import wrap
@@ -50,6 +51,7 @@ class Generator(_random.Generator):
 
     __module__ = "retrograd"
 
+    @guarded
     def __init__(self, device: Any = "cpu") -> None:
         super().__init__()
         self.device = device_type(device)

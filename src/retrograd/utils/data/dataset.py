@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from ..._public import set_all
+from ..._tracebacks import guard_methods as _guard_methods
 from ..._tracebacks import guard_public as _guard_public
 from ..._warnings import warn
 from ...tensor import Tensor
@@ -267,3 +268,5 @@ set_all(globals())
 
 
 _guard_public(globals())
+for _cls in (TensorDataset, StackDataset, ConcatDataset, Subset):
+    _guard_methods(_cls, "__getitem__", "__getitems__")

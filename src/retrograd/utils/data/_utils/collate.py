@@ -11,6 +11,7 @@ import numpy as np
 
 from .... import _dtypes
 from ...._modes import NO_GRAD, PLAIN, read_mode
+from ...._tracebacks import guarded
 from ....tensor import Tensor
 from ....tensor._base import wrap
 from ....tensor._functions.creation import as_tensor, tensor
@@ -180,6 +181,7 @@ default_collate_fn_map: Collates = {
 }
 
 
+@guarded
 def default_collate(batch: Any) -> Any:
     """Put samples together: numbers, arrays and tensors become tensors with the batch first; containers stay."""
     return collate(batch, collate_fn_map=default_collate_fn_map)
