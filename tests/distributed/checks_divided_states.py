@@ -1,9 +1,7 @@
-"""ZeroRedundancyOptimizer, averaged parameters and checkpoints in several processes, and what says that it needs one."""
+"""ZeroRedundancyOptimizer and averaged parameters in several processes, and what says that it needs one."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from typing import Any
 
 import numpy as np
@@ -11,7 +9,6 @@ import numpy as np
 import retrograd as torch
 from retrograd import distributed as d
 from retrograd import nn
-from retrograd.distributed import checkpoint
 from retrograd.distributed.algorithms.join import Join
 from retrograd.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 from retrograd.distributed.device_mesh import init_device_mesh
@@ -104,30 +101,6 @@ def check_parameters_averaged_now_and_then(rank: int, size: int) -> None:
         found.append(weight.item())
     mean = (size - 1) / 2
     assert np.allclose(found, [rank, mean, rank, mean])
-
-
-def check_one_checkpoint_of_all(rank: int, size: int) -> None:
-    folder = [tempfile.mkdtemp() if rank == 0 else None]
-    d.broadcast_object_list(folder)
-    model = net()
-    checkpoint.save({"model": model.state_dict(), "step": 3}, checkpoint_id=f"{folder[0]}/one")
-    other = nn.Sequential(nn.Linear(3, 6), nn.Tanh(), nn.Linear(6, 2)).double()
-    state = {"model": other.state_dict(), "step": 0}
-    checkpoint.load(state, checkpoint_id=f"{folder[0]}/one")
-    assert state["step"] == 3
-    assert_same(other, model)
-    refused = raised_by(lambda: checkpoint.save({"own": torch.zeros(rank + 1)}, checkpoint_id=f"{folder[0]}/two"))
-    assert "a checkpoint of several processes whose states differ: 'own'" in refused, refused
-    unwritable = f"{folder[0]}/file/below"
-    if rank == 0:
-        with open(f"{folder[0]}/file", "w") as file:
-            file.write("no folder")
-    d.barrier()
-    refused = raised_by(lambda: checkpoint.save({"own": torch.zeros(1)}, checkpoint_id=unwritable))
-    assert refused.startswith("CheckpointException"), refused
-    d.barrier()
-    if rank == 0:
-        shutil.rmtree(folder[0])
 
 
 def check_what_needs_one_process_says_so(rank: int, size: int) -> None:

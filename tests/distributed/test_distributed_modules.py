@@ -269,9 +269,10 @@ def test_what_does_not_fit_a_folder_is_refused_before_anything_is_written(
     assert untouched.item() == 0
 
 
+@pytest.mark.filterwarnings("ignore:Detected an existing checkpoint")
 def test_a_save_that_fails_leaves_the_checkpoint_before(tmp_path: Path) -> None:
     checkpoint.save({"a": torch.ones(2)}, checkpoint_id=tmp_path)
-    with pytest.raises(Exception, match="pickle"):
+    with pytest.raises(checkpoint.CheckpointException, match="pickle"):
         checkpoint.save({"a": torch.zeros(2), "b": lambda: None}, checkpoint_id=tmp_path)
     state = {"a": torch.zeros(2)}
     checkpoint.load(state, checkpoint_id=tmp_path)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from retrograd.distributed import run as launcher
+from tests.distributed.programs import RUN, SECONDS
 
-LAUNCH = [sys.executable, "-m", "retrograd", "run", "-m", "torch.distributed.run"]
+LAUNCH = (*RUN, "-m", "torch.distributed.run")
 PROGRAM = """
 import os, sys
 import torch.distributed as dist
@@ -24,8 +24,10 @@ sys.exit(len(sys.argv) - 1)
 
 def launch(folder: Path, *arguments: str) -> tuple[int, str, str]:
     (folder / "program.py").write_text(PROGRAM)
-    ran = subprocess.run([*LAUNCH, *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
-    return ran.returncode, ran.stdout, ran.stderr
+    done = subprocess.run(
+        [*LAUNCH, *arguments], cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize(

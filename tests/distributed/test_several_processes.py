@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.distributed import (
+    checks_checkpoints,
     checks_collectives,
     checks_data_parallel,
     checks_divided_states,
@@ -41,5 +42,11 @@ def test_batches_normalised_together(count: int, check: str) -> None:
 
 @pytest.mark.parametrize("check", names_of(checks_divided_states))
 @pytest.mark.parametrize("count", [2, 3])
-def test_divided_states_and_checkpoints(count: int, check: str) -> None:
+def test_divided_states(count: int, check: str) -> None:
     assert_passed(checks_divided_states, count, "mpiexec", check)
+
+
+@pytest.mark.parametrize("check", names_of(checks_checkpoints))
+@pytest.mark.parametrize("count", [2, 3])
+def test_checkpoints_of_several_processes(count: int, check: str) -> None:
+    assert_passed(checks_checkpoints, count, "mpiexec", check)

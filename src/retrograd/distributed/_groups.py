@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import wait
 from datetime import timedelta
 from typing import Any
 
@@ -71,6 +72,8 @@ class ProcessGroup:
         self._device_engine: Any = None
         self._waiters: dict[str, Waiter] = {}
         self.bound_device_id: Any = None
+        self.twin: ProcessGroup | None = None  # the same processes, on a channel of their own, for another thread
+        self.held_by: set[Any] = set()  # what goes on in other threads, as futures: the group's end waits for it
 
     def rank(self) -> int:
         """Return the number of this process."""
@@ -155,6 +158,9 @@ class ProcessGroup:
 
     def close(self) -> None:
         """Give back what the group holds."""
+        if self.twin is not None:
+            self.twin.close()
+        wait(self.held_by)
         for engine in (self._device_engine, self._engine):
             if hasattr(engine, "close"):
                 engine.close()

@@ -193,6 +193,7 @@ class Failure:
     rank: int
     pid: int
     status: int  # an exit code, or less than 0: a signal
+    stopped_by: str = ""  # what it said if the death of a process elsewhere has stopped it
 
     @property
     def code(self) -> int:
@@ -200,11 +201,10 @@ class Failure:
         return 128 - self.status if self.status < 0 else self.status
 
     def __str__(self) -> str:
-        how = (
-            f"was killed by {signal.Signals(-self.status).name}"
-            if self.status < 0
-            else f"failed with exit code {self.status}"
-        )
+        if self.status < 0:
+            how = f"was killed by {signal.Signals(-self.status).name}"
+        else:
+            how = f"failed with exit code {self.status}" + (f": {self.stopped_by}" if self.stopped_by else "")
         return f"rank {self.rank} (process {self.pid}) {how}"
 
 
@@ -242,23 +242,32 @@ def _outputs(options: argparse.Namespace, rank: str, files: ExitStack) -> dict[s
 
 
 def _watch(started: list[subprocess.Popen[bytes]], job: Job, error_file: str) -> Failure | None:
-    """Wait until all have ended well, or one has not: then return which, and that is the one whose traceback was shown."""
-    running = dict(enumerate(started))
-    while running:
-        for local_rank, process in list(running.items()):
-            status = process.poll()
-            if status is None:
-                continue
-            del running[local_rank]
-            if status != 0:
-                if os.path.exists(error_file):
-                    with open(error_file, encoding="ascii") as file:
-                        local_rank = int(file.read() or local_rank)
-                    process = started[local_rank]
-                    status = process.wait()
-                return Failure(job.machine * job.local_size + local_rank, process.pid, status)
+    """Wait until all have ended well, or one has not: then return which, and that is the one whose traceback was shown.
+
+    Processes that another's death has stopped leave a note. They are not the cause, unless it is on another machine.
+    """
+    while True:
+        statuses = [process.poll() for process in started]
+        if any(statuses):
+            break
+        if None not in statuses:
+            return None
         time.sleep(POLL_SECONDS)
-    return None
+    statuses = [process.poll() for process in started]  # again: the cause ended before those that it has stopped
+    failed = [local_rank for local_rank, status in enumerate(statuses) if status]
+    notes = {one: _content(f"{error_file}.{one}") for one in failed}
+    causes = [one for one in failed if not notes[one]]
+    shown = _content(error_file)
+    first = int(shown) if shown else (causes or failed)[0]
+    status = started[first].wait()
+    return Failure(job.machine * job.local_size + first, started[first].pid, status, notes.get(first, ""))
+
+
+def _content(file: str) -> str:
+    if not os.path.exists(file):
+        return ""
+    with open(file, encoding="utf-8") as opened:
+        return opened.read()
 
 
 def _end(started: list[subprocess.Popen[bytes]]) -> None:
