@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -267,6 +268,13 @@ def test_what_does_not_fit_a_folder_is_refused_before_anything_is_written(
     with pytest.raises(checkpoint.CheckpointException, match=text):
         checkpoint.load({"z": untouched, **state}, checkpoint_id=tmp_path)
     assert untouched.item() == 0
+
+
+def test_an_error_of_a_checkpoint_shows_the_program_alone(tmp_path: Path) -> None:
+    with pytest.raises(checkpoint.CheckpointException) as caught:
+        checkpoint.load({"a": 1}, checkpoint_id=tmp_path / "nowhere")
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
+    assert files == [__file__]
 
 
 @pytest.mark.filterwarnings("ignore:Detected an existing checkpoint")

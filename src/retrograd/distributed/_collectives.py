@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _errors
 from .._public import set_all
+from .._tracebacks import guard_listed as _guard_listed
 from .._warnings import warn
 from ..tensor import Tensor
 from ._buffers import joined, room_for, write_back
@@ -473,3 +474,4 @@ set_all(
     but="run is_outside need_tensor root_in need_root need_list wrong_size all_reduce_coalesced all_gather_coalesced "
     "all_gather_single reduce_scatter_single",
 )
+_guard_listed(globals())

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from .._public import set_all
+from .._tracebacks import guard_listed as _guard_listed
 from ..cuda import is_available as is_cuda_available
 from . import _mpi
 from ._alone import Alone
@@ -546,3 +547,4 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
 
 
 set_all(globals(), "ProcessGroup", "default_pg_timeout", but="need_group new_subgroups split_group")
+_guard_listed(globals())

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator
 from datetime import timedelta
 from typing import Any
 
+from .._tracebacks import guard_methods
 from ..futures import Future
 
 SPIN_SECONDS = 1.0  # how long a process asks without a pause: messages move only while somebody asks
@@ -211,6 +212,9 @@ class Work:
         else:
             work_in_background()  # nobody may ever wait for the work itself
         return future
+
+
+guard_methods(Work, "wait", "synchronize")
 
 
 class Waiter:

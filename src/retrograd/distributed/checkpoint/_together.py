@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+from ..._tracebacks import guarded
 from .._collectives import run
 from .._groups import ProcessGroup, is_initialized, need_group
 from .._mpi import Mpi
@@ -95,6 +96,14 @@ def _succeeded(result: Any) -> Any:
     if isinstance(result, CheckpointException):
         raise result
     return result
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def guarded_call(function: Function) -> Function:
+    """Make a public function hide the package's frames, also from the error that tells who failed. See Note [Tracebacks]."""
+    return guarded(function, CheckpointException)
 
 
 # ---- in the background ----

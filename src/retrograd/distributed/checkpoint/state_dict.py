@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._public import set_all
+from ..._tracebacks import guard_listed as _guard_listed
 from ...autograd.grad_mode import no_grad
 from ...tensor import Tensor
 from ...tensor._functions.creation import zeros_like as _zeros_like
@@ -239,3 +240,4 @@ def _moved(state: Any, options: StateDictOptions) -> Any:
 
 
 set_all(globals())
+_guard_listed(globals())

@@ -8,7 +8,7 @@ from typing import Any
 from ..._warnings import warn
 from .._groups import is_initialized
 from ._nesting import given_states
-from ._together import Together, group_of
+from ._together import Together, group_of, guarded_call
 from .default_planner import DefaultLoadPlanner, _EmptyStateDictLoadPlanner
 from .filesystem import FileSystemReader
 from .planner import LoadPlan
@@ -16,6 +16,7 @@ from .state_dict_saver import ALONE, storage_for
 from .stateful import Stateful
 
 
+@guarded_call
 def load(
     state_dict: dict[str, Any],
     *,
@@ -88,6 +89,7 @@ def _metadata_of(reader: Any, rank: int) -> tuple[Any, bool]:
             ) from None
 
 
+@guarded_call
 def _load_state_dict_from_keys(
     keys: set[str] | str | None = None,
     *,
@@ -103,6 +105,7 @@ def _load_state_dict_from_keys(
     return state
 
 
+@guarded_call
 def load_state_dict(
     state_dict: dict[str, Any],
     storage_reader: Any,

@@ -12,7 +12,7 @@ from ..._public import set_all
 from ..._warnings import warn
 from .._groups import is_initialized
 from ._nesting import given_states
-from ._together import Together, background, group_of
+from ._together import Together, background, group_of, guarded_call
 from .default_planner import DefaultSavePlanner
 from .filesystem import FileSystemWriter
 from .metadata import Metadata
@@ -54,6 +54,7 @@ def storage_for(kind: Any, storage: Any, checkpoint_id: Any) -> Any:
     return kind(checkpoint_id)
 
 
+@guarded_call
 def save(
     state_dict: dict[str, Any],
     *,
@@ -115,6 +116,7 @@ def _save_together(
     return result
 
 
+@guarded_call
 def async_save(
     state_dict: dict[str, Any],
     *,
@@ -167,6 +169,7 @@ def async_save(
     return AsyncSaveResponse(copied, written)
 
 
+@guarded_call
 def save_state_dict(
     state_dict: dict[str, Any],
     storage_writer: Any,
