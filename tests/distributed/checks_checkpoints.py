@@ -18,7 +18,7 @@ from retrograd.distributed.checkpoint.state_dict import get_state_dict, set_stat
 from retrograd.distributed.checkpoint.state_dict_loader import _load_state_dict_from_keys
 from retrograd.distributed.optim import ZeroRedundancyOptimizer
 from retrograd.nn.parallel import DistributedDataParallel
-from tests.distributed.checks_data_parallel import raised_by
+from tests.distributed.ranks import raised_by
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from retrograd.distributed.device_mesh import init_device_mesh
 from retrograd.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from retrograd.distributed.optim import ZeroRedundancyOptimizer
 from retrograd.nn.parallel import DistributedDataParallel
-from tests.distributed.checks_data_parallel import raised_by
+from tests.distributed.ranks import raised_by
 
 RATE = 0.05
 

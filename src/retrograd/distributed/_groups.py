@@ -11,6 +11,7 @@ from .._public import set_all
 from .._tracebacks import guard_listed as _guard_listed
 from ..cuda import is_available as is_cuda_available
 from . import _mpi
+from ._agreement import comparisons_of, set_debug_level_from_env
 from ._alone import Alone
 from ._dist_errors import DistBackendError
 from ._rendezvous import _handlers as _rendezvous_handlers
@@ -73,6 +74,8 @@ class ProcessGroup:
         self._device_engine: Any = None
         self._waiters: dict[str, Waiter] = {}
         self.bound_device_id: Any = None
+        self.called = self.checksum = 0  # how many collectives, and which: see Note [What processes agree on]
+        self.comparisons = comparisons_of(len(ranks))
         self.twin: ProcessGroup | None = None  # the same processes, on a channel of their own, for another thread
         self.held_by: set[Any] = set()  # what goes on in other threads, as futures: the group's end waits for it
 
@@ -253,6 +256,8 @@ def init_process_group(
         raise TypeError(
             f"Expected timeout argument to be of type datetime.timedelta, got {type(timeout)}\nHint: timedelta(seconds=30)"
         )
+    if "TORCH_DISTRIBUTED_DEBUG" in os.environ:
+        set_debug_level_from_env()
     config = _need_backend(backend)
     limit = timeout or default_pg_timeout
     method = init_method or "env://"
