@@ -7,6 +7,7 @@ import pytest
 from tests.distributed import (
     checks_collectives,
     checks_data_parallel,
+    checks_distributed_tensors,
     checks_divided_states,
     checks_gradients,
     checks_sync_batch_norm,
@@ -43,3 +44,9 @@ def test_batches_normalised_together(count: int, check: str) -> None:
 @pytest.mark.parametrize("count", [2, 3])
 def test_divided_states_and_checkpoints(count: int, check: str) -> None:
     assert_passed(checks_divided_states, count, "mpiexec", check)
+
+
+@pytest.mark.parametrize("check", names_of(checks_distributed_tensors))
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_distributed_tensors(count: int, check: str) -> None:
+    assert_passed(checks_distributed_tensors, count, "mpiexec", check)
