@@ -14,7 +14,7 @@ from retrograd import nn
 from retrograd.distributed import checkpoint
 from retrograd.distributed.algorithms.join import Join
 from retrograd.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
-from retrograd.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from retrograd.distributed.fsdp import FullyShardedDataParallel
 from retrograd.distributed.optim import ZeroRedundancyOptimizer
 from retrograd.nn.parallel import DistributedDataParallel
 from tests.distributed.checks_data_parallel import raised_by
@@ -130,10 +130,6 @@ def check_one_checkpoint_of_all(rank: int, size: int) -> None:
 
 
 def check_what_needs_one_process_says_so(rank: int, size: int) -> None:
-    for call in (
-        lambda: fully_shard(net()),
-        lambda: FullyShardedDataParallel(net()),
-    ):
-        said = raised_by(call)
-        assert said.startswith("NotImplementedError"), said
-        assert f"in one process, and the group has {size}" in said
+    said = raised_by(lambda: FullyShardedDataParallel(net()))
+    assert said.startswith("NotImplementedError"), said
+    assert f"in one process, and the group has {size}" in said

@@ -58,7 +58,9 @@ class DeviceMesh:
         self.device_type = device_type
         self.mesh_dim_names = None if mesh_dim_names is None else tuple(mesh_dim_names)
         self._whole = numbers  # of the mesh that this is a part of
-        self._axes = tuple((axis,) for axis in range(numbers.ndim))  # which of its axes each dimension is made of
+        self._axes: tuple[tuple[int, ...], ...] = tuple(
+            (axis,) for axis in range(numbers.ndim)
+        )  # of the whole, by dimension
         self._root: DeviceMesh | None = None
         self._joined: dict[str, DeviceMesh] = {}
         self._rank = world.rank() if _rank is None else _rank
@@ -117,7 +119,7 @@ class DeviceMesh:
 
     # ---- what it is ----
     @property
-    def mesh(self) -> Tensor:
+    def mesh(self) -> Any:
         """The numbers of the processes; of a part that along which this process lies."""
         return tensor(self._ranks().tolist(), dtype=int32)
 
@@ -214,10 +216,11 @@ class DeviceMesh:
         firsts = [axes[0] for axes in parts]
         if firsts != sorted(set(firsts)):
             raise KeyError(f"Invalid mesh_dim_names {names} specified. Mesh dim indices should be in ascending order.")
-        sources = [
-            joined[name].get_group() if name in joined else (self._groups or {})[self._place(name)] for name in names
-        ]
-        return self._part(names, tuple(parts), sources)
+        groups: list[Any] | None = None
+        if self._groups is not None:
+            own = dict(zip(self.mesh_dim_names, self._groups, strict=True))
+            groups = [joined[name].get_group() if name in joined else own[name] for name in names]
+        return self._part(names, tuple(parts), groups)
 
     def _part(self, names: tuple[str, ...], axes: tuple[tuple[int, ...], ...], groups: list[Any] | None) -> DeviceMesh:
         made = DeviceMesh.__new__(DeviceMesh)

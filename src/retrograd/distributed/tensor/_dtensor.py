@@ -123,7 +123,7 @@ class DTensor(Tensor):
                 raise RuntimeError(
                     f"Can not redistribute from {here!s} to {there!s}, redistributing to Partial is for internal use only!"
                 )
-        source = self if forward_dtype is None else self.to(forward_dtype)
+        source: Any = self if forward_dtype is None else self.to(forward_dtype)
         return moved(source, wanted)
 
     # ---- what it is ----

@@ -40,7 +40,7 @@ UNKNOWN = (
 replicates_others = [False]  # whether plain tensors may stand beside distributed ones: `implicit_replication`
 
 Strategy = tuple[Placement, tuple[Placement, ...]]  # of the results, and of the inputs
-WHOLE = Replicate()
+WHOLE: Placement = Replicate()
 
 
 class Call:
@@ -155,7 +155,7 @@ def cost(tensor: DTensor, here: Placement, there: Placement) -> float:
 
 def chosen(this: Call, strategies: Sequence[Strategy], mesh_dim: int) -> Strategy:
     """Return the cheapest strategy along a dimension of the mesh. See Rule 2 of Note [Strategies]."""
-    everything_whole = (WHOLE, (WHOLE,) * len(this.tensors))
+    everything_whole: Strategy = (WHOLE, (WHOLE,) * len(this.tensors))
     best, least = everything_whole, math.inf
     for result, inputs in (*strategies, everything_whole):
         here = [one.placements[mesh_dim] for one in this.tensors]
@@ -226,7 +226,8 @@ def _of_summands(this: Call) -> list[Strategy]:
 
 def in_place(this: Call) -> Any:
     """Change a tensor where it lies: the others are brought to it."""
-    target, *others = this.tensors
+    target: Any = this.tensors[0]
+    others = this.tensors[1:]
     if not isinstance(this.args[0], DTensor):
         raise RuntimeError(MIXED.format(name=this.name))
     shape = target._whole_shape
@@ -623,7 +624,8 @@ def written(this: Call) -> Any:
 
 def in_place_whole(this: Call) -> Any:
     """Change a tensor that all processes have whole, by others that they then have whole, too."""
-    target, *others = this.tensors
+    target: Any = this.tensors[0]
+    others = this.tensors[1:]
     whole = (WHOLE,) * this.mesh.ndim
     args, kwargs = this.with_tensors([target, *(_part(one, whole, whole) for one in others)])
     target.__class__ = Tensor
