@@ -137,7 +137,7 @@ def guarded(function: Function, *more: type[BaseException]) -> Function:
 
     `more` are errors that are no `Exception`.
     """
-    errors = (Exception, *more)
+    errors: tuple[type[BaseException], ...] = (Exception, *more)
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

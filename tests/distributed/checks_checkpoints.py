@@ -16,7 +16,10 @@ from retrograd import nn
 from retrograd.distributed import checkpoint
 from retrograd.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from retrograd.distributed.checkpoint.state_dict_loader import _load_state_dict_from_keys
+from retrograd.distributed.device_mesh import DeviceMesh, init_device_mesh
+from retrograd.distributed.fsdp import fully_shard
 from retrograd.distributed.optim import ZeroRedundancyOptimizer
+from retrograd.distributed.tensor import Replicate, Shard, distribute_tensor
 from retrograd.nn.parallel import DistributedDataParallel
 from tests.distributed.ranks import raised_by
 
@@ -193,6 +196,57 @@ def check_divided_states_are_read_by_another_number_of_processes(rank: int, size
             its_model, its_states = get_state_dict(again, its_optimizer)
             state = {"model": its_model, "optimizer": its_states}
             checkpoint.load(state, checkpoint_id=folder, process_group=few)
+            set_state_dict(again, its_optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
+            train(again, its_optimizer, range(5, 10), rank=0)
+            for one, other in zip(again.parameters(), expected, strict=True):
+                torch.testing.assert_close(one.detach(), other, rtol=1e-12, atol=1e-12)
+
+
+def meshes(size: int) -> list[Any]:
+    """Return meshes of all processes, and of one."""
+    found = [init_device_mesh("cpu", (size,)), DeviceMesh("cpu", [0])]
+    return [*found, init_device_mesh("cpu", (2, size // 2))] if size % 2 == 0 else found
+
+
+def check_parts_of_tensors_are_read_however_they_are_cut(rank: int, size: int) -> None:
+    whole = torch.arange(7 * 5.0).reshape(7, 5)
+    every = meshes(size)
+    ways = [(mesh, [cut] * mesh.ndim) for mesh in every for cut in (Shard(0), Shard(1), Replicate())]
+    with common_folder(rank) as folder:
+        for at, (mesh, cut) in enumerate(ways):
+            given = distribute_tensor(whole, mesh, cut) if mesh.get_coordinate() is not None else None
+            checkpoint.save({} if given is None else {"a": given}, checkpoint_id=folder / str(at))
+            for its_mesh, its_cut in ways:
+                read = None
+                if its_mesh.get_coordinate() is not None:
+                    read = distribute_tensor(torch.zeros(7, 5), its_mesh, its_cut)
+                checkpoint.load({} if read is None else {"a": read}, checkpoint_id=folder / str(at))
+                if read is not None:
+                    assert torch.equal(read.full_tensor(), whole), (cut, its_cut)
+            plain = {"a": torch.zeros(7, 5)}
+            checkpoint.load(plain, checkpoint_id=folder / str(at))
+            assert torch.equal(plain["a"], whole)
+
+
+def check_a_sharded_module_goes_on_in_another_number_of_processes(rank: int, size: int) -> None:
+    model = net()
+    for part in (*model, model):
+        fully_shard(part)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+    train(model, optimizer, range(5), rank=0)
+    with common_folder(rank) as folder:
+        of_model, of_optimizer = get_state_dict(model, optimizer)
+        saved = checkpoint.async_save({"model": of_model, "optimizer": of_optimizer}, checkpoint_id=folder)
+        train(model, optimizer, range(5, 10), rank=0)
+        saved.result()
+        assert len(data_files(folder)) == size
+        expected = [one.full_tensor().detach() for one in model.parameters()]
+        if rank == 0:
+            again = net(1)
+            its_optimizer = torch.optim.Adam(again.parameters(), lr=0.5)
+            its_model, its_states = get_state_dict(again, its_optimizer)
+            state = {"model": its_model, "optimizer": its_states}
+            checkpoint.load(state, checkpoint_id=folder, no_dist=True)
             set_state_dict(again, its_optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
             train(again, its_optimizer, range(5, 10), rank=0)
             for one, other in zip(again.parameters(), expected, strict=True):

@@ -27,6 +27,11 @@ def made(seed):
     optimizer.zero_grad()
     return net, optimizer
 
+def cut(size, dim, values):
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Shard, distribute_tensor
+    return distribute_tensor(values, init_device_mesh("cpu", (size,)), [Shard(dim)])
+
 def work(rank, size, action, folder):
     warnings.simplefilter("ignore")
     os.environ.update(MASTER_ADDR="127.0.0.1")
@@ -35,6 +40,8 @@ def work(rank, size, action, folder):
     of_net, of_optimizer = get_state_dict(net, optimizer)
     state = {"net": of_net, "optimizer": of_optimizer, "notes": [1, "two"]}
     state |= {"half": torch.zeros(3, dtype=torch.bfloat16), "flag": torch.tensor(False)}
+    grid = torch.arange(35.0).reshape(7, 5)
+    state["cut"] = cut(size, 0, grid) if action == "save" else cut(size, 1, torch.zeros(7, 5))
     if action == "save":
         state["half"] += torch.arange(3)
         state["flag"].fill_(True)
@@ -50,6 +57,7 @@ def work(rank, size, action, folder):
             for key, value in optimizer.state[one].items():
                 torch.testing.assert_close(value, its_optimizer.state[other][key])
         assert optimizer.param_groups[0]["lr"] == 0.1
+        assert torch.equal(state["cut"].full_tensor(), grid)
         assert state["half"].tolist() == [0, 1, 2] and state["flag"].item() and state["notes"] == [1, "two"]
         assert [state[f"rank {at} of 2"].unique().tolist() for at in range(2)] == [[0], [1]]
     dist.barrier()

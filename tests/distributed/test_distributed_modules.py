@@ -66,7 +66,7 @@ def test_a_mesh_has_parts_by_name() -> None:
     assert (whole.ndim, whole.shape, whole.size(), whole.size(1)) == (2, (1, 1), 1, 1)
     assert whole["tp"].mesh_dim_names == ("tp",)
     assert whole._flatten("all") is whole["all"]
-    assert whole.get_coordinate() == [0, 0]
+    assert whole.get_coordinate() == (0, 0)
     assert whole["dp"].get_group().size() == 1
     assert repr(whole) == "DeviceMesh((dp=1, tp=1), 'cpu', stride=((), ()))"
     with pytest.raises(KeyError, match="Invalid mesh_dim_names"):

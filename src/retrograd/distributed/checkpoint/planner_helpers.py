@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from ..._size import Size
@@ -44,6 +45,7 @@ def _create_write_items(fqn: str, value: Any) -> list[WriteItem]:
             tensor_data=TensorWriteData(chunk, properties, value.shape),
         )
         for chunk in _create_chunk_list(value)
+        if prod(chunk.sizes) or not value.numel()  # processes at the end may have nothing of a tensor
     ]
 
 
