@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from types import FunctionType, TracebackType
 from typing import Any, TypeVar
@@ -132,14 +132,18 @@ def is_internal(error: BaseException) -> bool:
     return f"{os.sep}numpy{os.sep}" in code.co_filename
 
 
-def guarded(function: Function) -> Function:
-    """Make a public function hide the package's frames when it raises; a call takes about 100 ns more. See Note [Tracebacks]."""
+def guarded(function: Function, *more: type[BaseException]) -> Function:
+    """Make a public function hide the package's frames when it raises; a call takes about 100 ns more. See Note [Tracebacks].
+
+    `more` are errors that are no `Exception`.
+    """
+    errors: tuple[type[BaseException], ...] = (Exception, *more)
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except Exception as error:
+        except errors as error:
             hide(error)
             raise
 
@@ -163,9 +167,15 @@ def guard_own(cls: type, *names: str) -> None:
         guard_methods(cls, *names)
 
 
-def guard_public(file: dict[str, Any], *, methods: bool = False) -> None:
+def guard_listed(file: dict[str, Any]) -> None:
+    """Do what `guard_public` does for the names in a file's `__all__`: the package itself calls the others often."""
+    guard_public(file, file["__all__"])
+
+
+def guard_public(file: dict[str, Any], names: Iterable[str] | None = None, *, methods: bool = False) -> None:
     """Make the public functions that a file defines hide the package's frames, and constructors of its classes, or all methods."""
-    for name, value in list(file.items()):
+    for name in list(file) if names is None else names:
+        value = file[name]
         if name[0] == "_" or getattr(value, "__module__", None) != file["__name__"]:
             continue
         if isinstance(value, FunctionType) and not value.__code__.co_flags & GENERATOR:

@@ -82,6 +82,19 @@ def test_wrong_use(folder, words):
     assert not (folder / "retrograd-view.html").exists()
 
 
+@pytest.mark.parametrize(
+    "words", [["--nproc-per-node", "2"], ["--nproc-per-node=2"], ["--steps", "2", "--nnodes", "2"]]
+)
+def test_options_of_several_processes_are_refused(folder, words):
+    done = call(folder, "view", *words, "program.py")
+    assert done.returncode == 2
+    assert (
+        f"view records one process, and knows no {words[-1] if '=' in words[-1] else words[-2]}"
+        in done.stderr.splitlines()[-1]
+    )
+    assert not (folder / "retrograd-view.html").exists()
+
+
 def test_a_page_in_a_folder_that_is_not_there_is_refused_before_the_program_runs(tmp_path):
     (tmp_path / "train.py").write_text(PROGRAM)
     done = call(tmp_path, "view", "-o", "nowhere/page.html", "train.py")

@@ -12,6 +12,7 @@ import numpy as np
 
 import retrograd as torch
 from retrograd import distributed as d
+from tests.distributed.ranks import raised_by
 
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 COMPLEX = (torch.complex64, torch.complex128)
@@ -459,3 +460,53 @@ def check_parameters_are_averaged_now_and_then(rank: int, size: int) -> None:
     same(parameter.detach(), np.full(2, float(rank)))
     averager.average_parameters([{"params": [parameter]}])
     same(parameter.detach(), np.full(2, (size - 1) / 2))
+
+
+def check_processes_that_differ_are_told(rank: int, size: int) -> None:
+    """Ranks that give different tensors get an error that names both, not wrong numbers; the group goes on after it."""
+    group = d.new_group(range(size))
+    last = rank == size - 1
+    x = torch.ones(3)
+    ways: list[tuple[str, Any]] = [
+        ("shapes: 2vs 3", lambda: d.all_reduce(torch.ones(3 if last else 2), group=group)),
+        ("dtypes: Floatvs Double", lambda: d.all_reduce(x.double() if last else x, group=group)),
+        ("Op type: ALLREDUCEvs BROADCAST", lambda: d.broadcast(x, 0, group) if last else d.all_reduce(x, group=group)),
+        (
+            "ReduceOp: RedOpType.SUMvs RedOpType.MAX",
+            lambda: d.all_reduce(x, [d.ReduceOp.SUM, d.ReduceOp.MAX][last], group),
+        ),
+        ("ReduceOp: 0vs 1", lambda: d.broadcast(x, int(last), group)),
+        ("shapes: 2vs 3", lambda: d.broadcast(torch.ones(3 if last else 2), 0, group)),
+        ("shapes: 2vs 3", lambda: d.all_reduce(torch.ones(3 if last else 2), group=group, async_op=True).wait()),
+    ]
+    for words, call in ways:
+        one, two = words.rpartition(": ")[2].split("vs ")
+        said = raised_by(call)
+        assert said.startswith("RuntimeError: Detected mismatch between collectives on ranks. Rank "), said
+        assert (words.replace(f"{one}vs {two}", f"{two}vs {one}") if last else words) in said, said
+    total = torch.ones(2)
+    d.all_reduce(total, group=group)
+    assert total.tolist() == [size, size]
+
+
+def check_processes_that_differ_later_are_told_late(rank: int, size: int) -> None:
+    group = d.new_group(range(size))
+    for _ in range(100):
+        d.all_reduce(torch.ones(2), group=group)
+    d.all_reduce(torch.ones(2, dtype=[torch.float32, torch.int32][rank % 2]), group=group)  # of one size: wrong numbers
+    said = raised_by(lambda: [d.all_reduce(torch.ones(2), group=group) for _ in range(100)])
+    assert "differ in one of the collectives 64 to 128 of this group" in said, said
+
+
+def check_everything_is_compared_in_detail(rank: int, size: int) -> None:
+    d.set_debug_level(d.DebugLevel.DETAIL)
+    try:
+        group = d.new_group(range(size))
+    finally:
+        d.set_debug_level(d.DebugLevel.OFF)
+    for _ in range(100):
+        d.all_reduce(torch.ones(2), group=group)
+    said = raised_by(lambda: d.all_reduce(torch.ones(2 + rank), group=group))
+    assert f"Rank {rank} is running collective: CollectiveFingerPrint(SequenceNumber=100, OpType=ALLREDUCE" in said, (
+        said
+    )

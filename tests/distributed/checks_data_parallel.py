@@ -7,7 +7,6 @@ import gc
 import io
 import tracemalloc
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from retrograd import nn
 from retrograd.distributed import _reducer
 from retrograd.distributed.algorithms.ddp_comm_hooks import default_hooks
 from retrograd.nn.parallel import DistributedDataParallel
+from tests.distributed.ranks import raised_by
 
 STEPS, ROWS, RATE = 50, 4, 0.05
 SMALL = 1e-4  # MiB: a bucket for about every layer
@@ -77,14 +77,6 @@ def assert_equal(model: Any, expected: Any) -> None:
         limit = 1e-12 if one.dtype is torch.float64 else 1e-5
         difference = float((one - other).detach().abs().max())
         assert difference < limit, f"{name} differs by {difference}"
-
-
-def raised_by(call: Callable[[], Any]) -> str:
-    try:
-        call()
-    except BaseException as error:  # as torch's of checkpoints are
-        return f"{type(error).__name__}: {error}"
-    return "nothing was raised"
 
 
 def check_training_equals_one_process_on_the_joined_batch(rank: int, size: int) -> None:

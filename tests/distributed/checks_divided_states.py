@@ -1,9 +1,7 @@
-"""ZeroRedundancyOptimizer, averaged parameters and checkpoints in several processes, and what says that it needs one."""
+"""ZeroRedundancyOptimizer and averaged parameters in several processes, and what says that it needs one."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from typing import Any
 
 import numpy as np
@@ -11,14 +9,12 @@ import numpy as np
 import retrograd as torch
 from retrograd import distributed as d
 from retrograd import nn
-from retrograd.distributed import checkpoint
 from retrograd.distributed.algorithms.join import Join
 from retrograd.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
-from retrograd.distributed.device_mesh import init_device_mesh
-from retrograd.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from retrograd.distributed.fsdp import FullyShardedDataParallel
 from retrograd.distributed.optim import ZeroRedundancyOptimizer
 from retrograd.nn.parallel import DistributedDataParallel
-from tests.distributed.checks_data_parallel import raised_by
+from tests.distributed.ranks import raised_by
 
 RATE = 0.05
 
@@ -106,37 +102,7 @@ def check_parameters_averaged_now_and_then(rank: int, size: int) -> None:
     assert np.allclose(found, [rank, mean, rank, mean])
 
 
-def check_one_checkpoint_of_all(rank: int, size: int) -> None:
-    folder = [tempfile.mkdtemp() if rank == 0 else None]
-    d.broadcast_object_list(folder)
-    model = net()
-    checkpoint.save({"model": model.state_dict(), "step": 3}, checkpoint_id=f"{folder[0]}/one")
-    other = nn.Sequential(nn.Linear(3, 6), nn.Tanh(), nn.Linear(6, 2)).double()
-    state = {"model": other.state_dict(), "step": 0}
-    checkpoint.load(state, checkpoint_id=f"{folder[0]}/one")
-    assert state["step"] == 3
-    assert_same(other, model)
-    refused = raised_by(lambda: checkpoint.save({"own": torch.zeros(rank + 1)}, checkpoint_id=f"{folder[0]}/two"))
-    assert "a checkpoint of several processes whose states differ: 'own'" in refused, refused
-    unwritable = f"{folder[0]}/file/below"
-    if rank == 0:
-        with open(f"{folder[0]}/file", "w") as file:
-            file.write("no folder")
-    d.barrier()
-    refused = raised_by(lambda: checkpoint.save({"own": torch.zeros(1)}, checkpoint_id=unwritable))
-    assert refused.startswith("CheckpointException"), refused
-    d.barrier()
-    if rank == 0:
-        shutil.rmtree(folder[0])
-
-
 def check_what_needs_one_process_says_so(rank: int, size: int) -> None:
-    for call in (
-        lambda: fully_shard(net()),
-        lambda: FullyShardedDataParallel(net()),
-        lambda: init_device_mesh("cpu", (size,)),
-        lambda: init_device_mesh("cpu", (1,)),
-    ):
-        said = raised_by(call)
-        assert said.startswith("NotImplementedError"), said
-        assert f"in one process, and the group has {size}" in said
+    said = raised_by(lambda: FullyShardedDataParallel(net()))
+    assert said.startswith("NotImplementedError"), said
+    assert f"in one process, and the group has {size}" in said

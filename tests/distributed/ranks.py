@@ -16,11 +16,13 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -78,6 +80,15 @@ def job(checks: str, count: int, by: str) -> dict[str, str]:
 def assert_passed(checks: ModuleType, count: int, by: str, name: str) -> None:
     """Fail with what a process said of a check, or that it was not reached."""
     assert outcomes(checks.__name__, count, by).get(name, "not reached: a check before it failed") == ""
+
+
+def raised_by(call: Callable[[], Any]) -> str:
+    """Return the error of a call, in words."""
+    try:
+        call()
+    except BaseException as error:  # as torch's of checkpoints are
+        return f"{type(error).__name__}: {error}"
+    return "nothing was raised"
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ def test_a_mesh_has_parts_by_name() -> None:
     assert (whole.ndim, whole.shape, whole.size(), whole.size(1)) == (2, (1, 1), 1, 1)
     assert whole["tp"].mesh_dim_names == ("tp",)
     assert whole._flatten("all") is whole["all"]
-    assert whole.get_coordinate() == [0, 0]
+    assert whole.get_coordinate() == (0, 0)
     assert whole["dp"].get_group().size() == 1
     assert repr(whole) == "DeviceMesh((dp=1, tp=1), 'cpu', stride=((), ()))"
     with pytest.raises(KeyError, match="Invalid mesh_dim_names"):
@@ -269,9 +270,17 @@ def test_what_does_not_fit_a_folder_is_refused_before_anything_is_written(
     assert untouched.item() == 0
 
 
+def test_an_error_of_a_checkpoint_shows_the_program_alone(tmp_path: Path) -> None:
+    with pytest.raises(checkpoint.CheckpointException) as caught:
+        checkpoint.load({"a": 1}, checkpoint_id=tmp_path / "nowhere")
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
+    assert files == [__file__]
+
+
+@pytest.mark.filterwarnings("ignore:Detected an existing checkpoint")
 def test_a_save_that_fails_leaves_the_checkpoint_before(tmp_path: Path) -> None:
     checkpoint.save({"a": torch.ones(2)}, checkpoint_id=tmp_path)
-    with pytest.raises(Exception, match="pickle"):
+    with pytest.raises(checkpoint.CheckpointException, match="pickle"):
         checkpoint.save({"a": torch.zeros(2), "b": lambda: None}, checkpoint_id=tmp_path)
     state = {"a": torch.zeros(2)}
     checkpoint.load(state, checkpoint_id=tmp_path)

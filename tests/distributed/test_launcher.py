@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from retrograd.distributed import run as launcher
+from tests.distributed.programs import RUN, SECONDS
 
-LAUNCH = [sys.executable, "-m", "retrograd", "run", "-m", "torch.distributed.run"]
+LAUNCH = (*RUN, "-m", "torch.distributed.run")
 PROGRAM = """
 import os, sys
 import torch.distributed as dist
@@ -24,8 +25,10 @@ sys.exit(len(sys.argv) - 1)
 
 def launch(folder: Path, *arguments: str) -> tuple[int, str, str]:
     (folder / "program.py").write_text(PROGRAM)
-    ran = subprocess.run([*LAUNCH, *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
-    return ran.returncode, ran.stdout, ran.stderr
+    done = subprocess.run(
+        [*LAUNCH, *arguments], cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -47,18 +50,62 @@ def test_an_error_shows_the_program_alone(tmp_path: Path) -> None:
     assert text.splitlines()[1].startswith(f'  File "{tmp_path / "wrong.py"}", line 1')
 
 
-@pytest.mark.parametrize("options", [["--nnodes", "2"], ["--nnodes=1:4"], ["--nnodes=2", "--node-rank=1"]])
-def test_several_machines_need_numbers_and_an_address(options: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def refused(*arguments: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Return what is said of a wrong command line: how it is used, and what is wrong."""
+    with pytest.raises(SystemExit) as end:
+        launcher.main([*arguments, "program.py"])
+    assert end.value.code == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("usage: torch.distributed.run ")
+    return lines[1:]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--nnodes", "2"],
+        ["--nnodes=1:4"],
+        ["--nnodes=2", "--node-rank=1"],
+        ["--nnodes=2", "--node-rank=2", "--master-addr=h"],
+    ],
+)
+def test_several_machines_need_numbers_and_an_address(
+    options: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.delenv("SLURM_NODEID", raising=False)
-    with pytest.raises(ValueError, match=r"needs --node-rank .* and --master-addr"):
-        launcher.main([*options, "program.py"])
+    (line,) = refused(*options, capsys=capsys)
+    assert re.fullmatch(r"torch.distributed.run: error: --nnodes \d needs --node-rank .* and --master-addr.*", line)
 
 
-def test_numbers_of_processes_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--nproc-per-node gpu", "Cuda is not available."),
+        ("--nproc-per-node two", "Unsupported nproc_per_node value: two"),
+        ("--nproc-per-node 0", "Unsupported nproc_per_node value: 0"),
+        ("--nproc-per-node=-1", "Unsupported nproc_per_node value: -1"),
+        ("--nnodes x", "expected a number of machines, or least:most, but got 'x'"),
+        ("--nnodes 0", "expected a number of machines"),
+        ("--max-restarts x", "invalid int value: 'x'"),
+        ("--max-restarts=-1", "invalid int value: '-1'"),
+        ("--master-port 99999", "expected the number of a port"),
+        ("--redirects x", "x does not match: <^[0123]$>"),
+        ("--no-python", "--no-python is not implemented: retrograd runs programs that are written in Python"),
+        ("--tee 3", "--tee is not implemented"),
+    ],
+)
+def test_wrong_options_are_refused_in_a_line(
+    options: str, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(launcher, "device_count", lambda: 0)
-    with pytest.raises(ValueError, match="Cuda is not available"):
-        launcher.main(["--nproc-per-node", "gpu", "program.py"])
-    with pytest.raises(ValueError, match="Unsupported nproc_per_node value: many"):
-        launcher.main(["--nproc-per-node", "many", "program.py"])
-    with pytest.raises(NotImplementedError, match="--no-python"):
-        launcher.main(["--no-python", "program"])
+    (line,) = refused(*options.split(), capsys=capsys)
+    assert line.startswith("torch.distributed.run: error: ")
+    assert words in line
+
+
+def test_a_program_that_is_not_there_is_named_once(tmp_path: Path) -> None:
+    code, out, text = launch(tmp_path, "--nproc-per-node", "2", "nowhere.py")
+    assert (code, out) == (2, "")
+    assert text == (
+        f"torch.distributed.run: can't open file {str(tmp_path / 'nowhere.py')!r}: [Errno 2] No such file or directory\n"
+    )

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.distributed import (
+    checks_checkpoints,
     checks_collectives,
     checks_data_parallel,
+    checks_distributed_tensors,
     checks_divided_states,
     checks_gradients,
+    checks_sharded_modules,
     checks_sync_batch_norm,
 )
 from tests.distributed.ranks import assert_passed, names_of, needs_mpi
@@ -41,5 +44,23 @@ def test_batches_normalised_together(count: int, check: str) -> None:
 
 @pytest.mark.parametrize("check", names_of(checks_divided_states))
 @pytest.mark.parametrize("count", [2, 3])
-def test_divided_states_and_checkpoints(count: int, check: str) -> None:
+def test_divided_states(count: int, check: str) -> None:
     assert_passed(checks_divided_states, count, "mpiexec", check)
+
+
+@pytest.mark.parametrize("check", names_of(checks_checkpoints))
+@pytest.mark.parametrize("count", [2, 3])
+def test_checkpoints_of_several_processes(count: int, check: str) -> None:
+    assert_passed(checks_checkpoints, count, "mpiexec", check)
+
+
+@pytest.mark.parametrize("check", names_of(checks_distributed_tensors))
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_distributed_tensors(count: int, check: str) -> None:
+    assert_passed(checks_distributed_tensors, count, "mpiexec", check)
+
+
+@pytest.mark.parametrize("check", names_of(checks_sharded_modules))
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_sharded_modules(count: int, check: str) -> None:
+    assert_passed(checks_sharded_modules, count, "mpiexec", check)

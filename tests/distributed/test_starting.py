@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.distributed.programs import RUN, SECONDS, TORCH, free_port, ran
 from tests.distributed.ranks import needs_mpi
 
 pytestmark = needs_mpi
-RUN = [sys.executable, "-m", "retrograd", "run"]
-
-
-def free_port() -> str:
-    with socket.socket() as one:
-        one.bind(("localhost", 0))
-        return str(one.getsockname()[1])
-
-
-def ran(folder: Path, program: str, *options: str, python: tuple[str, ...] = tuple(RUN)) -> tuple[int, str, str]:
-    (folder / "program.py").write_text(program)
-    done = subprocess.run(
-        [*python, *options, "program.py"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env=os.environ | {"MASTER_PORT": free_port(), "GLOO_SOCKET_IFNAME": "lo"},
-    )
-    return done.returncode, done.stdout, done.stderr
 
 
 # ---- torchrun ----
@@ -67,7 +44,7 @@ def test_processes_of_two_machines_join(tmp_path: Path) -> None:
         )
         for number in range(2)
     ]
-    texts = [machine.communicate(timeout=120)[0] for machine in machines]
+    texts = [machine.communicate(timeout=SECONDS)[0] for machine in machines]
     assert [machine.returncode for machine in machines] == [0, 0]
     expected = [[rank, rank, rank % 2, 4, 2, rank // 2] for rank in range(4)]
     assert texts == [f"{expected} True 0\n", ""]
@@ -197,7 +174,7 @@ if __name__ == "__main__":
 @pytest.mark.oracle
 def test_a_program_that_spawns_prints_what_it_prints_on_torch(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    own, theirs = ran(tmp_path, SPAWNS), ran(tmp_path, SPAWNS, python=(sys.executable,))
+    own, theirs = ran(tmp_path, SPAWNS), ran(tmp_path, SPAWNS, python=TORCH)
     assert own[0] == theirs[0] == 0, (own, theirs)
     assert own[1] == theirs[1]
     assert own[2] == ""

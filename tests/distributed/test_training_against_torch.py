@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.distributed.programs import TORCH, ran
 from tests.distributed.ranks import needs_mpi
-from tests.distributed.test_starting import ran
 
 pytestmark = needs_mpi
 
@@ -78,6 +77,6 @@ if __name__ == "__main__":
 @pytest.mark.oracle
 def test_training_prints_the_same_losses(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    own, theirs = ran(tmp_path, TRAINS), ran(tmp_path, TRAINS, python=(sys.executable,))
+    own, theirs = ran(tmp_path, TRAINS), ran(tmp_path, TRAINS, python=TORCH)
     assert own[0] == theirs[0] == 0, (own, theirs)
     assert own[1] == theirs[1]

@@ -9,6 +9,7 @@ import sys
 import traceback
 import types
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -80,6 +81,11 @@ CALLS: dict[str, Callable[[], Any]] = {
     "batches": lambda: list(DataLoader([torch.ones(2), torch.ones(3)], batch_size=2)),
     "initial values": lambda: nn.init.xavier_uniform_(torch.ones(3)),
     "padding": lambda: nn.utils.rnn.pad_sequence([torch.ones(2), torch.ones(2, 2)]),
+    "collective": lambda: torch.distributed.all_reduce(3),
+    "message": lambda: torch.distributed.send(x, 1),
+    "group": lambda: torch.distributed.init_process_group("nowhere"),
+    "objects": lambda: torch.distributed.all_gather_object([], 1),
+    "store": lambda: torch.distributed.HashStore().wait(["nothing"], timedelta(milliseconds=1)),
     "missing name": lambda: torch.zeroes,
     "file": lambda: torch.load("/nowhere/at/all"),
 }

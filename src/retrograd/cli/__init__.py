@@ -34,7 +34,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
         return start_processes(given[1:])
     own, program_arguments = _split_at_program(given)
-    options = _parser().parse_args(own)
+    parser = _parser()
+    if given[:1] == ["view"] and any(one.startswith(LAUNCHER_OPTIONS) for one in own):
+        parser.error(
+            f"view records one process, and knows no {own[-1]}: start several with `retrograd run`, and record in one with debug.record()"
+        )
+    options = parser.parse_args(own)
     if options.command == "coverage":
         from retrograd.cli import _coverage
 

@@ -7,8 +7,10 @@ from typing import Any
 
 from .. import _errors
 from .._public import set_all
+from .._tracebacks import guard_listed as _guard_listed
 from .._warnings import warn
 from ..tensor import Tensor
+from ._agreement import agreed
 from ._buffers import joined, room_for, write_back
 from ._groups import ProcessGroup, _rank_not_in_group, get_rank, need_group
 from ._reductions import ReduceOp, need_op
@@ -26,7 +28,10 @@ def run(
     """Start something on a row of numbers, which the tensors that are written get; wait unless it is asynchronous.
 
     `timeout` is another limit than the group's. With `ordered=False` it does not wait for its turn: see Note [The order of collectives].
+    `given` are the tensors that processes give, and `words` what else they must agree on: see Note [What processes agree on].
     """
+    if group.comparisons and "given" in how:
+        issue = agreed(group, what, how["given"], how.get("words", ""), issue)
     waiter = group.waiter(what, how.get("timeout"))
     if not async_op and group.line.is_idle():
         waiter.run(issue)
@@ -159,7 +164,9 @@ def all_reduce(tensor: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op:
     need_op(tensor, op, group._config, "all_reduce")
     engine = group.engine_for(tensor)
     flat = room_for([tensor], engine.on_host)
-    return run(group, "all_reduce", lambda: engine.all_reduce(flat, op), [tensor], flat, async_op)
+    return run(
+        group, "all_reduce", lambda: engine.all_reduce(flat, op), [tensor], flat, async_op, given=[tensor], words=op
+    )
 
 
 def reduce(
@@ -181,7 +188,16 @@ def reduce(
     engine = group.engine_for(tensor)
     flat = room_for([tensor], engine.on_host)
     written = [tensor] if root == group.rank() else []
-    return run(group, "reduce", lambda: engine.reduce(flat, root, op), written, flat, async_op)
+    return run(
+        group,
+        "reduce",
+        lambda: engine.reduce(flat, root, op),
+        written,
+        flat,
+        async_op,
+        given=[tensor],
+        words=(op, root),
+    )
 
 
 def reduce_scatter(
@@ -221,7 +237,16 @@ def reduce_scatter_tensor(
 def _reduce_scatter(output: Any, inputs: list[Any], op: Any, group: ProcessGroup, async_op: bool) -> Work | None:
     engine = group.engine_for(output)
     given, flat = joined(inputs, engine.on_host), room_for([output], engine.on_host)
-    return run(group, "reduce_scatter", lambda: engine.reduce_scatter(flat, given, op), [output], flat, async_op)
+    return run(
+        group,
+        "reduce_scatter",
+        lambda: engine.reduce_scatter(flat, given, op),
+        [output],
+        flat,
+        async_op,
+        given=inputs,
+        words=op,
+    )
 
 
 # ---- moves ----
@@ -238,7 +263,9 @@ def broadcast(
     engine = group.engine_for(tensor)
     flat = room_for([tensor], engine.on_host)
     written = [] if root == group.rank() else [tensor]
-    return run(group, "broadcast", lambda: engine.broadcast(flat, root), written, flat, async_op)
+    return run(
+        group, "broadcast", lambda: engine.broadcast(flat, root), written, flat, async_op, given=[tensor], words=root
+    )
 
 
 def all_gather(tensor_list: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Work | None:
@@ -279,7 +306,7 @@ def all_gather_into_tensor(
 def _all_gather(outputs: list[Any], tensor: Any, group: ProcessGroup, async_op: bool) -> Work | None:
     engine = group.engine_for(tensor)
     given, flat = joined([tensor], engine.on_host), room_for(outputs, engine.on_host)
-    return run(group, "all_gather", lambda: engine.all_gather(flat, given), outputs, flat, async_op)
+    return run(group, "all_gather", lambda: engine.all_gather(flat, given), outputs, flat, async_op, given=[tensor])
 
 
 def gather(
@@ -300,7 +327,9 @@ def gather(
     given = joined([tensor], engine.on_host)
     flat = room_for(gather_list, engine.on_host) if here else None
     written = gather_list if here else []
-    return run(group, "gather", lambda: engine.gather(flat, given, root), written, flat, async_op)
+    return run(
+        group, "gather", lambda: engine.gather(flat, given, root), written, flat, async_op, given=[tensor], words=root
+    )
 
 
 def scatter(
@@ -320,7 +349,16 @@ def scatter(
     engine = group.engine_for(tensor)
     given = joined(scatter_list, engine.on_host) if here else None
     flat = room_for([tensor], engine.on_host)
-    return run(group, "scatter", lambda: engine.scatter(flat, given, root), [tensor], flat, async_op)
+    return run(
+        group,
+        "scatter",
+        lambda: engine.scatter(flat, given, root),
+        [tensor],
+        flat,
+        async_op,
+        given=[tensor],
+        words=root,
+    )
 
 
 def all_to_all(
@@ -397,6 +435,7 @@ def _all_to_all(
         outputs,
         flat,
         async_op,
+        given=[],
     )
 
 
@@ -406,7 +445,7 @@ def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -
     if is_outside(group, "barrier"):
         return None
     group = need_group(group)
-    return run(group, "barrier", group._engine.barrier, [], None, async_op)
+    return run(group, "barrier", group._engine.barrier, [], None, async_op, given=[])
 
 
 # ---- several at once ----
@@ -427,7 +466,9 @@ def all_reduce_coalesced(
     need_op(given[0], op, group._config, "all_reduce")
     engine = group.engine_for(given[0])
     flat = joined(given, engine.on_host)
-    return run(group, "all_reduce", lambda: engine.all_reduce(flat, op), list(given), flat, async_op)
+    return run(
+        group, "all_reduce", lambda: engine.all_reduce(flat, op), list(given), flat, async_op, given=given, words=op
+    )
 
 
 def all_gather_coalesced(
@@ -461,7 +502,7 @@ def _broadcast_row(group: ProcessGroup, tensors: list[Any], root: int) -> None:
     engine = group.engine_for(tensors[0])
     flat = joined(tensors, engine.on_host)
     written = [] if root == group.rank() else tensors
-    run(group, "broadcast", lambda: engine.broadcast(flat, root), written, flat, False)
+    run(group, "broadcast", lambda: engine.broadcast(flat, root), written, flat, False, given=tensors, words=root)
 
 
 _all_gather_base, _reduce_scatter_base = all_gather_into_tensor, reduce_scatter_tensor
@@ -473,3 +514,4 @@ set_all(
     but="run is_outside need_tensor root_in need_root need_list wrong_size all_reduce_coalesced all_gather_coalesced "
     "all_gather_single reduce_scatter_single",
 )
+_guard_listed(globals())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._public import set_all
+from .._tracebacks import guard_listed as _guard_listed
 from ..tensor._functions.joining import cat
 from . import _collectives as c
 from . import _differentiable as d
@@ -152,3 +153,4 @@ def reduce_scatter_tensor_coalesced(
 
 
 set_all(globals())
+_guard_listed(globals())

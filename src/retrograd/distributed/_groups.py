@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import wait
 from datetime import timedelta
 from typing import Any
 
 from .._public import set_all
+from .._tracebacks import guard_listed as _guard_listed
 from ..cuda import is_available as is_cuda_available
 from . import _mpi
+from ._agreement import comparisons_of, set_debug_level_from_env
 from ._alone import Alone
 from ._dist_errors import DistBackendError
 from ._rendezvous import _handlers as _rendezvous_handlers
@@ -71,6 +74,10 @@ class ProcessGroup:
         self._device_engine: Any = None
         self._waiters: dict[str, Waiter] = {}
         self.bound_device_id: Any = None
+        self.called = self.checksum = 0  # how many collectives, and which: see Note [What processes agree on]
+        self.comparisons = comparisons_of(len(ranks))
+        self.twin: ProcessGroup | None = None  # the same processes, on a channel of their own, for another thread
+        self.held_by: set[Any] = set()  # what goes on in other threads, as futures: the group's end waits for it
 
     def rank(self) -> int:
         """Return the number of this process."""
@@ -155,6 +162,9 @@ class ProcessGroup:
 
     def close(self) -> None:
         """Give back what the group holds."""
+        if self.twin is not None:
+            self.twin.close()
+        wait(self.held_by)
         for engine in (self._device_engine, self._engine):
             if hasattr(engine, "close"):
                 engine.close()
@@ -246,6 +256,8 @@ def init_process_group(
         raise TypeError(
             f"Expected timeout argument to be of type datetime.timedelta, got {type(timeout)}\nHint: timedelta(seconds=30)"
         )
+    if "TORCH_DISTRIBUTED_DEBUG" in os.environ:
+        set_debug_level_from_env()
     config = _need_backend(backend)
     limit = timeout or default_pg_timeout
     method = init_method or "env://"
@@ -540,3 +552,4 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
 
 
 set_all(globals(), "ProcessGroup", "default_pg_timeout", but="need_group new_subgroups split_group")
+_guard_listed(globals())

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._public import set_all
+from .._tracebacks import guard_listed as _guard_listed
 from . import _mpi
 from ._buffers import joined, room_for
 from ._collectives import Rank, is_outside, need_tensor, root_in, run
@@ -162,3 +163,4 @@ def _missing_words(missing: list[int], limit: float, wait_all_ranks: bool) -> st
 
 
 set_all(globals())
+_guard_listed(globals())

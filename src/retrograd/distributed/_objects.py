@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._public import set_all
+from .._tracebacks import guard_listed as _guard_listed
 from ._collectives import Rank, is_outside, need_list, need_root, root_in, run, wrong_size
 from ._groups import ProcessGroup, get_global_rank, need_group
 from ._messages import NOT_FROM_ITSELF, NOT_TO_ITSELF
@@ -170,3 +171,4 @@ def _received(group: ProcessGroup, flat: Any, source: int | None) -> int:
 
 
 set_all(globals())
+_guard_listed(globals())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from datetime import timedelta
 from enum import IntEnum
 from typing import Any
 
+from ._agreement import DebugLevel, get_debug_level, set_debug_level, set_debug_level_from_env
 from ._collectives import all_gather_coalesced, all_gather_single, all_reduce_coalesced, reduce_scatter_single
 from ._dist_errors import DistBackendError, DistError, DistNetworkError, DistStoreError, QueueEmptyError
 from ._groups import Backend, ProcessGroup, get_rank, need_group, new_group, new_subgroups, split_group
@@ -19,35 +19,6 @@ from ._rendezvous import register_rendezvous_handler, rendezvous
 GroupName = str
 default_pg_nccl_timeout = timedelta(minutes=10)
 _UNSET = timedelta(milliseconds=-1)
-
-
-# ---- levels of talk ----
-class DebugLevel(IntEnum):
-    """How much is told of messages."""
-
-    OFF, INFO, DETAIL = range(3)
-
-
-_level = DebugLevel.OFF
-
-
-def get_debug_level() -> DebugLevel:
-    """Return how much is to be told: one process sends nothing."""
-    return _level
-
-
-def set_debug_level(level: DebugLevel) -> None:
-    """Accept how much is to be told."""
-    global _level
-    _level = level
-
-
-def set_debug_level_from_env() -> None:
-    """Read how much is to be told from TORCH_DISTRIBUTED_DEBUG."""
-    word = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
-    if word not in DebugLevel.__members__:
-        raise RuntimeError(f"The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL, but got {word}.")
-    set_debug_level(DebugLevel[word])
 
 
 # ---- options of collectives ----
@@ -178,6 +149,7 @@ def breakpoint(rank: int = 0, skip: int = 0, timeout_s: int = 3600) -> None:
 
 _elsewhere = (  # what `_compat/names_elsewhere.txt` finds here
     *(all_gather_coalesced, all_gather_single, all_reduce_coalesced, reduce_scatter_single, supports_complex),
+    *(DebugLevel, get_debug_level, set_debug_level, set_debug_level_from_env),
     *(DistBackendError, DistError, DistNetworkError, DistStoreError, QueueEmptyError),
     *(ProcessGroup, new_subgroups, split_group, register_rendezvous_handler, rendezvous),
 )

@@ -160,7 +160,7 @@ def communicator_of(rank: int, size: int, store: Callable[[], Store], timeout: t
 
 
 class _Joined:
-    by_store = False
+    by_store = is_stopped = False
     helper: subprocess.Popen[str] | None = None
     address = ("", 0)
     descriptor = -1
@@ -267,8 +267,14 @@ def dead_ranks() -> tuple[list[int], list[int]]:
 
 def note_stopped() -> None:
     """Tell the others that this process fails because another has died: they shall not name it as the cause."""
+    _Joined.is_stopped = True
     with contextlib.suppress(OSError):
         os.write(_Joined.descriptor, b"cmd=stopped\n")
+
+
+def is_stopped() -> bool:
+    """Tell whether this process fails because another has died."""
+    return _Joined.is_stopped
 
 
 def ranks_in_words(ranks: list[int]) -> str:

@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import Any
 
 from .._public import set_all
+from .._tracebacks import guard_methods as _guard_methods
 from ._dist_errors import DistNetworkError, DistStoreError
 
 DEFAULT_TIMEOUT = timedelta(seconds=300)
@@ -369,3 +370,5 @@ class TCPStore(Store):
 
 
 set_all(globals())
+for _store in (Store, HashStore, FileStore, PrefixStore, TCPStore):
+    _guard_methods(_store)

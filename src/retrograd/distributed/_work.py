@@ -10,7 +10,9 @@ from collections.abc import Callable, Generator
 from datetime import timedelta
 from typing import Any
 
+from .._tracebacks import guard_methods
 from ..futures import Future
+from ._dist_errors import DistBackendError
 
 SPIN_SECONDS = 1.0  # how long a process asks without a pause: messages move only while somebody asks
 EAGER = 20  # how often it asks before it gives way to others: a few microseconds, in which small messages come
@@ -149,7 +151,8 @@ class Work:
                 self._finish()
         except Exception as raised:
             error = raised
-        self._error, self._completed = error, True
+        self._error = None if error is None else _explained(error, self._waiter.what)
+        self._completed = True
         del self._issue, self._finish  # and what they hold
 
     def _tell(self) -> None:
@@ -213,6 +216,9 @@ class Work:
         return future
 
 
+guard_methods(Work, "wait", "synchronize")
+
+
 class Waiter:
     """How long processes wait for each other in a collective of a group, and what is said when the time is over."""
 
@@ -232,10 +238,13 @@ class Waiter:
 
     def run(self, issue: Callable[[], Any]) -> None:
         """Start something and wait for it, where nothing else is under way."""
-        begun = issue()
-        for request in (begun,) if hasattr(begun, "Test") else begun:
-            if not request.Test():
-                self.wait_until(request.Test)
+        try:
+            begun = issue()
+            for request in (begun,) if hasattr(begun, "Test") else begun:
+                if not request.Test():
+                    self.wait_until(request.Test)
+        except RuntimeError as error:
+            raise _explained(error, self.what) from None
 
     def wait_until(self, is_over: Callable[[], bool]) -> None:
         """Ask until the answer is yes. Other processes that share the core come first."""
@@ -260,6 +269,16 @@ class Waiter:
 
 def _nap() -> None:
     time.sleep(NAP)
+
+
+def _explained(error: Exception, what: str) -> Exception:
+    """Say of an error of MPI what it may come from; leave others as they are."""
+    if not type(error).__module__.startswith("mpi4py"):
+        return error
+    return DistBackendError(
+        f"{what}: {error}\nHint: processes may have given tensors of different sizes or called different collectives; with "
+        "TORCH_DISTRIBUTED_DEBUG=DETAIL in the environment these are compared."
+    )
 
 
 def seconds_of(limit: Any) -> float:

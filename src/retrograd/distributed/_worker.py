@@ -13,6 +13,7 @@ import traceback
 from typing import Any
 
 from . import _mpi
+from ._rendezvous import is_stopped
 from .run import run_program
 
 
@@ -31,7 +32,16 @@ def main() -> None:
 
 
 def _show_once(kind: Any, error: Any, trace: Any) -> None:
-    """Print a traceback, with the number of the process, unless another one has printed one: all may fail of the same."""
+    """Print a traceback, with the number of the process, unless another one has printed one: all may fail of the same.
+
+    A process that another's death has stopped leaves a note instead: `torch.distributed.run` names the one that died.
+    """
+    if is_stopped():
+        with contextlib.suppress(KeyError):
+            name = f"{os.environ['RETROGRAD_ERROR_FILE']}.{os.environ['LOCAL_RANK']}"
+            with open(name, "w", encoding="utf-8") as file:
+                file.write(str(error).partition("\n")[0])
+        return
     with contextlib.suppress(FileExistsError, KeyError):
         with open(os.environ["RETROGRAD_ERROR_FILE"], "x", encoding="ascii") as file:
             file.write(os.environ["LOCAL_RANK"])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -30,53 +31,110 @@ PATIENCE = 5.0  # seconds that a process has to obey before it is killed
 _TAKEN = """rdzv-backend rdzv-conf monitor-interval start-method event-log-handler local-ranks-filter duplicate-stdout-filters
 duplicate-stderr-filters local-addr logs-specs numa-binding signals-to-handle shutdown-timeout""".split()  # noqa: SIM905 - names read better as text
 _FLAGS = ("standalone", "run-path", "no-python", "virtual-local-rank")
+_REFUSED = {
+    "no_python": "retrograd runs programs that are written in Python",
+    "tee": "what processes print goes to the terminal, or with --redirects to files",
+}
 _STARTERS = ("PMI_", "PMIX_", "OMPI_", "MPI_LOCAL")  # what mpiexec says of this process is not true of those it starts
 
 
 def get_args_parser() -> argparse.ArgumentParser:
     """Return the parser of torchrun's options, each of which may be written with either kind of dash."""
     parser = argparse.ArgumentParser(
-        prog="torch.distributed.run", description="Start a program in several processes, as torchrun does."
+        prog="torch.distributed.run",
+        usage="torch.distributed.run [-h] [--nproc-per-node N] [option ...] (script.py | -m module) [argument ...]",
+        description="Start a program in several processes, as torchrun does.",
     )
 
     def option(name: str, **how: object) -> None:
         spellings = dict.fromkeys((f"--{name}", f"--{name.replace('-', '_')}"))
         parser.add_argument(*spellings, **how)  # type: ignore[arg-type]
 
-    option("nnodes", default="1:1", help="number of machines, on each of which this is called")
-    option("node-rank", default=None, help="the number of this machine, from 0")
-    option("nproc-per-node", default="1", help="number of processes on this machine; or auto, cpu, gpu")
+    option("nnodes", default="1:1", type=_machines, help="number of machines, on each of which this is called")
+    option("node-rank", default=None, type=_whole, help="the number of this machine, from 0")
+    option(
+        "nproc-per-node", default="1", type=_processes, help="number of processes on this machine; or auto, cpu, gpu"
+    )
     option("master-addr", default=None, help="the machine with number 0")
-    option("master-port", default=None, help="a free port of that machine")
+    option("master-port", default=None, type=_port, help="a free port of that machine")
     option("rdzv-endpoint", default="", help="the same two, as host:port")
     option("rdzv-id", default="none", help="what the program finds in TORCHELASTIC_RUN_ID")
     option("role", default="default", help="what the program finds in ROLE_NAME")
-    option("max-restarts", default="0", help="how often all processes start again after one has failed")
+    option("max-restarts", default=0, type=_whole, help="how often all processes start again after one has failed")
     option("log-dir", default=None, help="folder for what processes print, with --redirects")
     for name in _TAKEN:
         option(name, help=argparse.SUPPRESS)
     for name in _FLAGS:
         option(name, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("-m", "--module", action="store_true", help="run a module by its name")
-    parser.add_argument("-r", "--redirects", default="0", help="write to files: 1 stdout, 2 stderr, 3 both")
+    parser.add_argument(
+        "-r",
+        "--redirects",
+        default="0",
+        type=_redirects,
+        help="write to files: 1 stdout, 2 stderr, 3 both; 0:3,1:1 says it for processes 0 and 1",
+    )
     parser.add_argument("-t", "--tee", default="0", help=argparse.SUPPRESS)
     parser.add_argument("training_script", help="the program, followed by its arguments")
     parser.add_argument("training_script_args", nargs=argparse.REMAINDER)
     return parser
 
 
+# ---- what options may be: argparse says the rest in one line ----
+def _machines(text: str) -> str:
+    if not re.fullmatch(r"[1-9]\d*(:[1-9]\d*)?", text):
+        raise argparse.ArgumentTypeError(f"expected a number of machines, or least:most, but got {text!r}")
+    return text
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"invalid int value: {text!r} (it is 0 or more)")
+    return int(text)
+
+
+def _port(text: str) -> str:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"expected the number of a port, 0 to 65535, but got {text!r}")
+    return text
+
+
+def _processes(text: str) -> int:
+    counts = {"auto": device_count() or os.cpu_count(), "cpu": os.cpu_count(), "gpu": device_count()}
+    if text == "gpu" and not counts["gpu"]:
+        raise argparse.ArgumentTypeError("Cuda is not available.")
+    if text in counts:
+        return counts[text] or 1
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(
+            f"Unsupported nproc_per_node value: {text} (it is 1 or more, or auto, cpu, gpu)"
+        )
+    return int(text)
+
+
+def _redirects(text: str) -> str:
+    if not re.fullmatch(r"[0123]|\d:[0123](,\d:[0123])*", text):
+        raise argparse.ArgumentTypeError(rf"{text} does not match: <^[0123]$> or <^(\d:[0123],)*(\d:[0123])$>")
+    return text
+
+
 def main(args: Sequence[str] | None = None) -> None:
     """Read the command line, and run the program."""
-    run(get_args_parser().parse_args(args))
+    parser = get_args_parser()
+    options = parser.parse_args(args)
+    try:
+        job = _job(options)
+    except (ValueError, NotImplementedError) as error:
+        parser.error(str(error))
+    _run_job(options, job)
 
 
 def run(options: argparse.Namespace) -> None:
     """Run the program: here if it is one process, else in as many new ones."""
-    if options.no_python:
-        raise NotImplementedError(
-            "torch.distributed.run --no-python: retrograd runs programs that are written in Python"
-        )
-    job = _job(options)
+    _run_job(options, _job(options))
+
+
+def _run_job(options: argparse.Namespace, job: Job) -> None:
     if job.size > 1:
         sys.exit(_keep_running(options, job))
     os.environ.update(_variables(options, job, 0, 0))
@@ -108,34 +166,24 @@ class Job:
 
 
 def _job(options: argparse.Namespace) -> Job:
+    for name, reason in _REFUSED.items():
+        if getattr(options, name) not in (False, "0"):
+            raise NotImplementedError(f"--{name.replace('_', '-')} is not implemented: {reason}")
     machines = int(options.nnodes.rpartition(":")[2])
     host, _, port = options.rdzv_endpoint.rpartition(":") if ":" in options.rdzv_endpoint else ("", "", "")
-    job = Job(
-        machines,
-        0,
-        _process_count(options.nproc_per_node),
-        options.master_addr or host or "localhost",
-        options.master_port or port or None,
-    )
+    host = options.master_addr or host or "localhost"
+    job = Job(machines, 0, options.nproc_per_node, host, options.master_port or port or None)
     if machines > 1:
-        number = options.node_rank or os.environ.get("SLURM_NODEID") or os.environ.get("GROUP_RANK")
-        if number is None or job.host == "localhost":
+        number = options.node_rank
+        if number is None:
+            number = os.environ.get("SLURM_NODEID") or os.environ.get("GROUP_RANK")
+        if number is None or job.host == "localhost" or not 0 <= int(number) < machines:
             raise ValueError(
-                f"torch.distributed.run: --nnodes {machines} needs --node-rank (0 to {machines - 1}) and --master-addr, the "
-                "machine with number 0\nHint: under srun, SLURM_NODEID is the number."
+                f"--nnodes {machines} needs --node-rank (0 to {machines - 1}) and --master-addr, the machine with number 0; under "
+                "srun, SLURM_NODEID is the number"
             )
         job.machine, job.port = int(number), job.port or "29500"
     return job
-
-
-def _process_count(text: str) -> int:
-    counts = {"auto": device_count() or os.cpu_count(), "cpu": os.cpu_count(), "gpu": device_count()}
-    try:
-        return int(counts.get(text) or text)
-    except ValueError:
-        if text == "gpu":
-            raise ValueError("Cuda is not available.") from None
-        raise ValueError(f"Unsupported nproc_per_node value: {text}") from None
 
 
 def _variables(options: argparse.Namespace, job: Job, local_rank: int, restarts: int) -> dict[str, str]:
@@ -170,12 +218,12 @@ def _free_port() -> int:
 # ---- several processes ----
 def _keep_running(options: argparse.Namespace, job: Job) -> int:
     """Start the processes until they end well, or have failed too often; return what to exit with."""
-    if options.tee != "0":
-        raise NotImplementedError(
-            "torch.distributed.run --tee: what processes print goes to the terminal, or with -r to files"
-        )
+    if not options.module and not os.path.exists(options.training_script):
+        path = os.path.abspath(options.training_script)
+        print(f"torch.distributed.run: can't open file {path!r}: [Errno 2] No such file or directory", file=sys.stderr)
+        return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the processes are ended, too
-    most = int(options.max_restarts)
+    most: int = options.max_restarts
     for restarts in range(most + 1):
         failure = _run_once(options, job, restarts)
         if failure is None:
@@ -193,6 +241,7 @@ class Failure:
     rank: int
     pid: int
     status: int  # an exit code, or less than 0: a signal
+    stopped_by: str = ""  # what it said if the death of a process elsewhere has stopped it
 
     @property
     def code(self) -> int:
@@ -200,11 +249,10 @@ class Failure:
         return 128 - self.status if self.status < 0 else self.status
 
     def __str__(self) -> str:
-        how = (
-            f"was killed by {signal.Signals(-self.status).name}"
-            if self.status < 0
-            else f"failed with exit code {self.status}"
-        )
+        if self.status < 0:
+            how = f"was killed by {signal.Signals(-self.status).name}"
+        else:
+            how = f"failed with exit code {self.status}" + (f": {self.stopped_by}" if self.stopped_by else "")
         return f"rank {self.rank} (process {self.pid}) {how}"
 
 
@@ -224,7 +272,7 @@ def _run_once(options: argparse.Namespace, job: Job, restarts: int) -> Failure |
                     subprocess.Popen(
                         [*command, options.training_script, *options.training_script_args],
                         env=common | own,
-                        **_outputs(options, own["RANK"], files),
+                        **_outputs(options, local_rank, own["RANK"], files),
                     )
                 )
             return _watch(started, job, common["RETROGRAD_ERROR_FILE"])
@@ -232,8 +280,10 @@ def _run_once(options: argparse.Namespace, job: Job, restarts: int) -> Failure |
             _end(started)
 
 
-def _outputs(options: argparse.Namespace, rank: str, files: ExitStack) -> dict[str, Any]:
-    chosen = [name for bit, name in ((1, "stdout"), (2, "stderr")) if int(options.redirects) & bit]
+def _outputs(options: argparse.Namespace, local_rank: int, rank: str, files: ExitStack) -> dict[str, Any]:
+    given = dict(part.split(":") for part in options.redirects.split(",")) if ":" in options.redirects else None
+    bits = int(options.redirects) if given is None else int(given.get(str(local_rank), "0"))
+    chosen = [name for bit, name in ((1, "stdout"), (2, "stderr")) if bits & bit]
     if chosen:
         folder = os.path.join(options.log_dir or tempfile.mkdtemp(prefix="retrograd-run-"), rank)
         os.makedirs(folder, exist_ok=True)
@@ -242,23 +292,32 @@ def _outputs(options: argparse.Namespace, rank: str, files: ExitStack) -> dict[s
 
 
 def _watch(started: list[subprocess.Popen[bytes]], job: Job, error_file: str) -> Failure | None:
-    """Wait until all have ended well, or one has not: then return which, and that is the one whose traceback was shown."""
-    running = dict(enumerate(started))
-    while running:
-        for local_rank, process in list(running.items()):
-            status = process.poll()
-            if status is None:
-                continue
-            del running[local_rank]
-            if status != 0:
-                if os.path.exists(error_file):
-                    with open(error_file, encoding="ascii") as file:
-                        local_rank = int(file.read() or local_rank)
-                    process = started[local_rank]
-                    status = process.wait()
-                return Failure(job.machine * job.local_size + local_rank, process.pid, status)
+    """Wait until all have ended well, or one has not: then return which, and that is the one whose traceback was shown.
+
+    Processes that another's death has stopped leave a note. They are not the cause, unless it is on another machine.
+    """
+    while True:
+        statuses = [process.poll() for process in started]
+        if any(statuses):
+            break
+        if None not in statuses:
+            return None
         time.sleep(POLL_SECONDS)
-    return None
+    statuses = [process.poll() for process in started]  # again: the cause ended before those that it has stopped
+    failed = [local_rank for local_rank, status in enumerate(statuses) if status]
+    notes = {one: _content(f"{error_file}.{one}") for one in failed}
+    causes = [one for one in failed if not notes[one]]
+    shown = _content(error_file)
+    first = int(shown) if shown else (causes or failed)[0]
+    status = started[first].wait()
+    return Failure(job.machine * job.local_size + first, started[first].pid, status, notes.get(first, ""))
+
+
+def _content(file: str) -> str:
+    if not os.path.exists(file):
+        return ""
+    with open(file, encoding="utf-8") as opened:
+        return opened.read()
 
 
 def _end(started: list[subprocess.Popen[bytes]]) -> None:

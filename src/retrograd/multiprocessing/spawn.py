@@ -13,6 +13,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from .._public import set_all
+from .._tracebacks import guarded, shorten
 from .._warnings import warn
 
 PATIENCE = 30.0  # seconds that a process has to obey before it is killed
@@ -49,8 +50,9 @@ def _work(report: Connection, fn: Any, args: tuple[Any, ...]) -> None:
         fn(*args)
     except KeyboardInterrupt:
         return  # which the first process shows, too
-    except Exception:
-        report.send(traceback.format_exc())
+    except Exception as error:
+        shorten(error)
+        report.send("".join(traceback.format_exception(error)))
         if (mpi := sys.modules.get("retrograd.distributed._mpi")) is not None:
             mpi.note_failure()  # so that the process ends at once: the others may wait for it
         sys.exit(1)
@@ -111,6 +113,7 @@ class ProcessContext:
         """Return the ids of the processes."""
         return [process.pid for process in self.processes]
 
+    @guarded
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
         """Wait until one process ends; tell whether all have. If it failed, end the others and raise its error.
 
@@ -156,6 +159,7 @@ def _left(until: float | None) -> float | None:
 SpawnContext = ProcessContext
 
 
+@guarded
 def start_processes(
     fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False, start_method: str = "spawn"
 ) -> ProcessContext | None:
@@ -169,6 +173,7 @@ def start_processes(
     return None
 
 
+@guarded
 def spawn(
     fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False, start_method: str = "spawn"
 ) -> ProcessContext | None:

@@ -34,6 +34,9 @@ Options: TypeAlias = dict[str, Any]
 Shared: TypeAlias = dict[Any, Any]
 Prepared: TypeAlias = tuple[tuple[Any, ...], Any]
 Kind: TypeAlias = tuple[Any, tuple[bool, ...]]  # the dtype of the numbers, and which buffers there are
+PLANNED = set(
+    EXACT
+)  # classes whose memory plans update: Tensor and Parameter, and those that show a whole of which the memory is a part
 PLAIN = {float, int, bool, str, list, type(None)}  # types of options that are no Tensors and hold none
 
 
@@ -221,7 +224,7 @@ class RuleOptimizer(Optimizer):
                 if slot is None or slot.array is not param._array or not _same(slot.buffers, buffers):
                     slot = self._make_slot(param, buffers)
             array = grad._array
-            if slot is None or type(grad) not in EXACT or array.dtype is not slot.dtype or array.shape != slot.shape:
+            if slot is None or type(grad) not in PLANNED or array.dtype is not slot.dtype or array.shape != slot.shape:
                 self._on_tensors(param, grad, state, buffers, numbers, maximize)
                 continue
             if slot.kind is not kind or (numbers is not known and numbers != known):
@@ -251,7 +254,7 @@ class RuleOptimizer(Optimizer):
                 if one is not None:
                     materialise(one)
         arrays = [None if one is None else one._array for one in buffers]
-        known = type(param) in EXACT and (_edge_slot.__get__(param) in (None, LEAF))
+        known = type(param) in PLANNED and (_edge_slot.__get__(param) in (None, LEAF))
         if not known or not _is_dense(param._array, param._array):
             return None
         if param._storage is not None and param._storage.inference:

@@ -1,16 +1,15 @@
-"""torch.distributed.checkpoint: states in a folder, in torch's form. Of several processes one writes, and all read."""
+"""torch.distributed.checkpoint: states in a folder, in torch's form. Every process writes and reads its own part."""
 
 from ..._absent import finder
 from .api import CheckpointException
 from .default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from .filesystem import FileSystemReader, FileSystemWriter
-from .filesystem import FileSystemReader as StorageReader
-from .filesystem import FileSystemWriter as StorageWriter
 from .metadata import BytesStorageMetadata, ChunkStorageMetadata, Metadata, TensorStorageMetadata
 from .optimizer import load_sharded_optimizer_state_dict
-from .planner import LoadPlan, LoadPlanner, SavePlan, SavePlanner
+from .planner import LoadPlan, LoadPlanner, ReadItem, SavePlan, SavePlanner, WriteItem
 from .state_dict_loader import load, load_state_dict
 from .state_dict_saver import async_save, save, save_state_dict
+from .storage import StorageReader, StorageWriter
 
 __getattr__ = finder("torch.distributed.checkpoint")
 
@@ -25,11 +24,13 @@ __all__ = [
     "LoadPlan",
     "LoadPlanner",
     "Metadata",
+    "ReadItem",
     "SavePlan",
     "SavePlanner",
     "StorageReader",
     "StorageWriter",
     "TensorStorageMetadata",
+    "WriteItem",
     "async_save",
     "load",
     "load_sharded_optimizer_state_dict",

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._public import set_all
+from ..._tracebacks import guard_listed as _guard_listed
 from ...autograd.grad_mode import no_grad
 from ...tensor import Tensor
 from ...tensor._functions.creation import zeros_like as _zeros_like
 from ...utils._pytree import tree_map
+from .._groups import get_rank, is_initialized
 from ..fsdp._names import clean_name
+from ..optim import ZeroRedundancyOptimizer
 
 # What signatures mention: values of a state_dict, and of an optimizer's.
 FQNS_T = set[str]
@@ -80,7 +83,11 @@ def get_optimizer_state_dict(
     submodules: set[Any] | None = None,
     options: StateDictOptions | None = None,
 ) -> dict[str, Any]:
-    """Return the states of optimizers by the names of the parameters."""
+    """Return the states of optimizers by the names of the parameters.
+
+    Of a `ZeroRedundancyOptimizer` it is the part of this process, under names that all processes agree on: a checkpoint of it can be loaded
+    by any number of processes.
+    """
     options = options or StateDictOptions()
     names = _names(model)
     wanted = None
@@ -88,12 +95,12 @@ def get_optimizer_state_dict(
         wanted = {id(one) for part in submodules for one in part.parameters()}
     made: dict[str, Any] = {"state": {}, "param_groups": []}
     for optimizer in _listed(optimizers):
-        _make_states(optimizer)
+        states = _states_of(optimizer)
         for group in optimizer.param_groups:
             held = [one for one in group["params"] if wanted is None or id(one) in wanted]
             for one in held:
-                if one in optimizer.state:
-                    made["state"][names[one]] = dict(optimizer.state[one])
+                if one in states:
+                    made["state"][names[one]] = dict(states[one])
             others = {name: value for name, value in group.items() if name != "params"}
             made["param_groups"].append({**others, "params": [names[one] for one in held]})
     made = _moved(made, options)
@@ -107,10 +114,10 @@ def set_optimizer_state_dict(
     options = options or StateDictOptions()
     names = _names(model)
     for optimizer in _listed(optimizers):
-        _make_states(optimizer)
+        states = _states_of(optimizer)
         state = optim_state_dict
         if options.flatten_optimizer_state_dict:
-            state = _unflat(optim_state_dict, optimizer, names)
+            state = _unflat(optim_state_dict, optimizer.param_groups, states, names)
         optimizer.load_state_dict(_by_numbers(optimizer, state, names))
 
 
@@ -129,6 +136,13 @@ def _by_numbers(optimizer: Any, state: dict[str, Any], names: dict[Any, str]) ->
         held = {name: value for name, value in found.items() if name != "params"}
         groups.append({**held, "params": list(range(count - len(wanted), count))})
     return {"state": states, "param_groups": groups}
+
+
+def _states_of(optimizer: Any) -> Any:
+    """Return the states of the parameters, or of those that this process has, made if there are none yet."""
+    holder = optimizer.optim if isinstance(optimizer, ZeroRedundancyOptimizer) else optimizer
+    _make_states(holder)
+    return holder.state
 
 
 def _make_states(optimizer: Any) -> None:
@@ -162,14 +176,15 @@ def _flat(state: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _unflat(flat: dict[str, Any], optimizer: Any, names: dict[Any, str]) -> dict[str, Any]:
+def _unflat(flat: dict[str, Any], groups: Any, states: Any, names: dict[Any, str]) -> dict[str, Any]:
     state: dict[str, Any] = {"state": {}, "param_groups": []}
-    for group in optimizer.param_groups:
+    for group in groups:
         held = [names[one] for one in group["params"]]
         options = {key: flat[f"param_groups.{held[0]}.{key}"] for key in group if key != "params"} if held else {}
         state["param_groups"].append({**options, "params": held})
         for one, name in zip(group["params"], held, strict=True):
-            state["state"][name] = {key: flat[f"state.{name}.{key}"] for key in optimizer.state[one]}
+            if one in states:
+                state["state"][name] = {key: flat[f"state.{name}.{key}"] for key in states[one]}
     return state
 
 
@@ -208,6 +223,8 @@ def _listed(optimizers: Any) -> Iterable[Any]:
 
 
 def _moved(state: Any, options: StateDictOptions) -> Any:
+    """Bring values together or to host memory, as is wished. Whole values in host memory are for the first process alone."""
+
     def moved(value: Any) -> Any:
         if not isinstance(value, Tensor):
             return value
@@ -215,7 +232,12 @@ def _moved(state: Any, options: StateDictOptions) -> Any:
             value = value.full_tensor()
         return value.detach().cpu() if options.cpu_offload else value
 
-    return tree_map(moved, state) if options.cpu_offload or options.full_state_dict else state
+    if not options.cpu_offload and not options.full_state_dict:
+        return state
+    whole = tree_map(moved, state)
+    is_left_out = options.cpu_offload and options.full_state_dict and is_initialized() and get_rank() != 0
+    return {} if is_left_out else whole
 
 
 set_all(globals())
+_guard_listed(globals())

@@ -17,6 +17,7 @@ from .._groups import need_group
 from .._one_process_only import SHARDED_INSTEAD, need_one_process
 from ..checkpoint import state_dict as states
 from . import api
+from ._fully_shard import need_on_cpu
 from ._names import FSDP_WRAPPED_MODULE, clean_tensor_name, unwrap_names, wrap_names
 from .api import (
     BackwardPrefetch,
@@ -319,12 +320,6 @@ def need_plain_numbers(precision: Any) -> None:
             f"{type(precision).__name__}({', '.join(asked)}) on one process: retrograd's sharded modules compute in the dtypes of "
             "their parameters\nHint: use torch.autocast, or module.to(dtype)."
         )
-
-
-def need_on_cpu(module: Any) -> None:
-    """Refuse to keep the parameters of a GPU on the CPU."""
-    if any(one.device.type != "cpu" for one in module.parameters()):
-        raise NotImplementedError("offloading parameters from a GPU: retrograd keeps them where they are")
 
 
 __all__ = ["FullyShardedDataParallel", *all_of(api)]

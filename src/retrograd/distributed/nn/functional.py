@@ -6,6 +6,7 @@ from typing import Any
 
 from ..._absent import finder
 from ..._public import set_all
+from ..._tracebacks import guard_listed as _guard_listed
 from .. import _differentiable as d
 from .._collectives import need_root, need_tensor, root_in
 from .._groups import ProcessGroup, need_group
@@ -85,3 +86,4 @@ __getattr__ = finder("torch.distributed.nn.functional")
 
 
 set_all(globals())
+_guard_listed(globals())

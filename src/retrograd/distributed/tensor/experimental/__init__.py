@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...._absent import finder
-from .. import _dtensor
+from .. import _propagation
 from .._dtensor import DTensor
 
 __getattr__ = finder("torch.distributed.tensor.experimental")
@@ -16,11 +16,11 @@ __getattr__ = finder("torch.distributed.tensor.experimental")
 @contextmanager
 def implicit_replication() -> Iterator[None]:
     """Let plain tensors stand beside distributed ones: each process has them whole."""
-    before, _dtensor._replicates_others[0] = _dtensor._replicates_others[0], True
+    before, _propagation.replicates_others[0] = _propagation.replicates_others[0], True
     try:
         yield
     finally:
-        _dtensor._replicates_others[0] = before
+        _propagation.replicates_others[0] = before
 
 
 def local_map(

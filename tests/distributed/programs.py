@@ -1,0 +1,37 @@
+"""Programs that tests write into a folder and run, on retrograd or on torch, in one process or several."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+RUN = (sys.executable, "-m", "retrograd", "run")
+TORCH = (sys.executable,)
+SECONDS = 240  # in which a program ends, however busy the machine is
+
+
+def free_port() -> str:
+    """Return a port that nobody has."""
+    with socket.socket() as one:
+        one.bind(("localhost", 0))
+        return str(one.getsockname()[1])
+
+
+def ran(
+    folder: Path, program: str, *options: str, python: tuple[str, ...] = RUN, arguments: tuple[str, ...] = ()
+) -> tuple[int, str, str]:
+    """Run a program; return its exit code and what it printed. Options stand before it, arguments behind."""
+    (folder / "program.py").write_text(program)
+    done = subprocess.run(
+        [*python, *options, "program.py", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+        env=os.environ | {"MASTER_PORT": free_port(), "GLOO_SOCKET_IFNAME": "lo"},
+    )
+    return done.returncode, done.stdout, done.stderr
