@@ -23,14 +23,13 @@ from weakref import WeakSet
 from .._device import chosen_device
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from ..nn.utils.parametrize import _open as blocks_that_keep_weights
-from ..tensor._functions.generators import default_generator
 from ._guards import compile_guards
 from ._purity import analyse
 from ._recording import record
 from ._runner import RETRY, Record, runner
 from ._traced import UnrecordableError
 from ._trees import UnknownError, leaves
-from ._verifying import difference
+from ._verifying import Trial
 
 LIMIT = 16  # records of one function
 _lock = threading.RLock()  # one recording at a time: tensors that others share hold traced arrays meanwhile
@@ -79,27 +78,15 @@ class Compiled:
         return self.function(*args, **kwargs)
 
     def _first(self, run: Any, mode: Any, args: Any, kwargs: Any) -> Any:
-        """Run a new record for the first time; what has no effects beside eager."""
-        if not run.record.has_effects:
-            before = default_generator.get_state() if run.record.found.draws else None
-            failed, made = None, RETRY
-            try:
-                made = run(mode, args, kwargs)
-            except Exception as error:  # which eager will raise, too, or it is the compiler's own
-                failed = error
-            if before is not None:
-                default_generator.set_state(before)
-            expected = self.function(*args, **kwargs)
-            if made is not RETRY or failed is not None:
-                wrong = _compared(made, expected, failed, run.record.wanted(args, kwargs))
-                if wrong is None:
-                    self.records.insert(0, run)
-                else:
-                    self._refuse(mode, _signature(args, kwargs), f"the compiled program differs from eager: {wrong}")
-            return expected
-        self.records.insert(0, run)
-        result = run(mode, args, kwargs)
-        return self.function(*args, **kwargs) if result is RETRY else result
+        """Try a new record, and run the call in eager. See Note [Trials] in `_verifying.py`."""
+        trial = Trial(run, mode, args, kwargs, RETRY)
+        expected = self.function(*args, **kwargs)
+        wrong = trial.difference(expected)
+        if wrong is None:
+            self.records.insert(0, run)
+        else:
+            self._refuse(mode, _signature(args, kwargs), f"the compiled program differs from eager: {wrong}")
+        return expected
 
     def _note(self, reason: str) -> None:
         if reason not in self.reasons:
@@ -148,16 +135,6 @@ class Compiled:
         found = record(lambda: self.function(*args, **kwargs), tensors, given)
         made = Record(self.function, found, given, compile_guards(verdict.guards))
         return runner(made, mode, [path for path, _ in paths.values()], places, facts)
-
-
-def _compared(made: Any, expected: Any, failed: Exception | None, inputs: list[Any]) -> str | None:
-    """Say what is wrong with a program; None if nothing is."""
-    if failed is None:
-        try:
-            return difference(made, expected, inputs)
-        except Exception as error:
-            failed = error
-    return f"{type(failed).__name__}: {failed}"
 
 
 def _signature(args: Any, kwargs: Any) -> Any:

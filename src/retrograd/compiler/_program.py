@@ -21,6 +21,7 @@ elementwise steps as one kernel). `text` writes it as Python, and `function` com
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -340,7 +341,13 @@ class _Writer:
         ):
             call = f"asarray({call})"  # memory, where NumPy gives a number
         target = "".join(f"{made.name}, " for made in step.makes) if step.several else step.makes[0].name
-        return [f"{target} = {call}", *self._shape_checks(step)]
+        lines = [f"{target} = {call}"]
+        if step.several:
+            written = [
+                made.name for made in step.makes if made.buffer is not None and made.buffer.written and not made.shape
+            ]
+            lines += [f"{name} = asarray({name})" for name in written]
+        return [*lines, *self._shape_checks(step)]
 
     def _shape_checks(self, step: Step) -> list[str]:
         """Write what makes sure that results have the shapes for which all that follows was compiled, as long as nothing has changed."""
@@ -380,7 +387,9 @@ class _Writer:
             if first[0].isdigit():
                 name = first = f"_{first}"
             count = 1
-            while name in self.scope:
+            while name in self.scope or hasattr(
+                builtins, name
+            ):  # a constant called `bool` is not what asks for the truth
                 count += 1
                 name = f"{first}_{count}"
             self.scope[name] = thing
