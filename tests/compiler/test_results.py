@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -174,3 +175,82 @@ def test_rounding_is_that_of_the_narrowest_numbers() -> None:
     compiled = torch.compile(mixed)
     compiled(torch.ones(3), torch.ones(3, dtype=torch.float64))
     assert _verifying.rounding(compiled._compiled.records[0].record.recorded) == 1e-3
+
+
+# ---- the record as text ----
+def test_the_newest_record_is_shown_as_python() -> None:
+    compiled = torch.compile(computes)
+    assert compiled.code == ""
+    compiled(torch.ones(3, requires_grad=True))
+    scope: dict[str, Any] = {}
+    exec(compiled.code, {"exp": torch.exp, "multiply": torch.mul}, scope)
+    assert "def backward(" in compiled.code
+    out, *saved = scope["forward"](torch.ones(3))
+    torch.testing.assert_close(out, torch.ones(3).exp())
+    torch.testing.assert_close(scope["backward"](*saved, torch.full((3,), 2.0))[0], 2 * torch.ones(3).exp())
+    assert compiled.code == torch.compiler.explain(compiled).code
+    torch.compiler.reset()
+    assert compiled.code == ""
+
+
+def test_the_code_of_a_module() -> None:
+    class Coded(torch.nn.Linear):
+        code = "of its own"
+
+    for module, expected in ((Coded(2, 2), "of its own"), (torch.nn.Linear(2, 2), "def forward(")):
+        compiled = torch.compile(module)
+        compiled(torch.ones(1, 2))
+        assert compiled.code.startswith(expected)
+
+
+# ---- around and inside ----
+def sine(x: Any) -> Any:
+    return (x.sin() * x).sum()
+
+
+def forward_mode(x: Any, t: Any) -> Any:
+    return torch.func.jvp(sine, (x,), (t,))
+
+
+def by_functional(x: Any, t: Any) -> Any:
+    return torch.autograd.functional.hvp(sine, (x,), (t,))
+
+
+@pytest.mark.parametrize("function", [forward_mode, by_functional])
+def test_forward_mode_is_compiled(function: Any) -> None:
+    compiled = torch.compile(function, fullgraph=True)
+    for number in range(3):
+        x, t = torch.randn(2, 3).add(number).unbind()
+        x, t = x.clone(), t.clone()
+        torch.testing.assert_close(compiled(x, t), function(x, t))
+
+
+def test_forward_mode_goes_through_a_compiled_function() -> None:
+    compiled = torch.compile(sine)
+    for number in range(3):
+        x, t = torch.full((3,), number + 0.5), torch.ones(3)
+        torch.testing.assert_close(torch.func.jvp(compiled, (x,), (t,)), torch.func.jvp(sine, (x,), (t,)))
+        compiled(x)
+
+
+def calls_of_global_hooks(library: Any, backend: str) -> Any:
+    """Return which modules a hook for all sees in three calls, and the warnings."""
+    model = library.compile(library.nn.Sequential(library.nn.Linear(2, 2), library.nn.ReLU()), backend=backend)
+    if library is torch:  # torch forgets the hooks of modules inside that come after the first call
+        model(library.ones(1, 2))
+    seen: list[str] = []
+    handle = library.nn.modules.module.register_module_forward_hook(lambda one, *_: seen.append(type(one).__name__))
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            for _ in range(3):
+                model(library.ones(1, 2))
+    finally:
+        handle.remove()
+    return seen, {str(one.message) for one in told}
+
+
+@pytest.mark.oracle
+def test_hooks_of_all_modules_are_called_as_in_torch() -> None:
+    oracle = pytest.importorskip("torch")
+    assert calls_of_global_hooks(torch, "inductor") == calls_of_global_hooks(oracle, "eager")

@@ -24,9 +24,10 @@ from .._device import chosen_device
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from ..nn.utils.parametrize import _open as blocks_that_keep_weights
 from ._guards import compile_guards
+from ._optimizers import NotYetError, Stepped, stepped
 from ._purity import analyse
 from ._recording import record
-from ._runner import RETRY, Record, runner
+from ._runner import RETRY, Record, code_of, runner
 from ._traced import UnrecordableError
 from ._trees import UnknownError, leaves
 from ._verifying import Trial
@@ -45,12 +46,15 @@ class Compiled:
         self.function, self.fullgraph = function, fullgraph
         self.records: list[Any] = []
         self.reasons: list[str] = []  # why calls went to eager
+        self.shown: Any = self  # has the newest program as text, in `code`
+        self.code = ""
         self._refused: set[Any] = set()
         _every.add(self)
 
     def forget(self) -> None:
         """Begin again."""
         self.records.clear()
+        self.shown.code = ""
         self.reasons.clear()
         self._refused.clear()
 
@@ -84,6 +88,7 @@ class Compiled:
         wrong = trial.difference(expected)
         if wrong is None:
             self.records.insert(0, run)
+            self.shown.code = code_of(run.record)
         else:
             self._refuse(mode, _signature(args, kwargs), f"the compiled program differs from eager: {wrong}")
         return expected
@@ -100,6 +105,8 @@ class Compiled:
         elif key is None or (mode, key) not in self._refused:
             try:
                 return self._record(mode, args, kwargs)
+            except NotYetError:
+                return None
             except (UnrecordableError, UnknownError) as error:
                 self._refuse(mode, key, str(error))
             except Exception as error:  # eager will say it, if it is the function's own
@@ -131,10 +138,23 @@ class Compiled:
         given = len(paths)
         for _, tensor in verdict.tensors:
             paths.setdefault(id(tensor), ("", tensor))
+        optimizers = _optimizers_of(verdict)
+        for one in optimizers:
+            for number, tensor in enumerate(one.tensors):
+                if id(tensor) in paths:
+                    raise UnrecordableError("the state of an optimizer is used elsewhere, too")
+                paths[id(tensor)] = (f"state{number}", tensor)
         tensors = [tensor for _, tensor in paths.values()]
-        found = record(lambda: self.function(*args, **kwargs), tensors, given)
+        found = record(lambda: self.function(*args, **kwargs), tensors, given, optimizers)
         made = Record(self.function, found, given, compile_guards(verdict.guards))
         return runner(made, mode, [path for path, _ in paths.values()], places, facts)
+
+
+def _optimizers_of(verdict: Any) -> list[Stepped]:
+    """Return the optimizers of which a function may take steps that can be part of a program."""
+    if not any(effect.kind == "step" for effect in verdict.effects):
+        return []
+    return stepped([value for _, value in verdict.library_objects])
 
 
 def _signature(args: Any, kwargs: Any) -> Any:
@@ -174,6 +194,8 @@ def compiled(function: Callable[..., Any], fullgraph: bool = False) -> Callable[
     functools.update_wrapper(
         call, function, [name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(function, name)]
     )
+    inner.shown = call
+    call.code = ""  # type: ignore[attr-defined]
     call._compiled = inner  # type: ignore[attr-defined]
     call._torchdynamo_orig_callable = function  # type: ignore[attr-defined]
     return call

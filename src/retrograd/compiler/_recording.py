@@ -9,7 +9,7 @@ What comes of it is
 - the backward program, from the gradients of the results to those of the tensors: `autograd.grad` runs on the graph that the
   function has left, and its steps are recorded like any others. What it reads of the forward is saved;
 - effects: writes into known tensors are steps of the program; by how much versions advance and which tensors have another `.grad`
-  is noted. A step of an optimizer is not recorded but called: learning rates, counts and hooks are its own affair.
+  is noted. Steps of optimizers that have plans are part of the program (Note [Steps inside] in `_optimizers.py`); others are called.
 Then arrays, memory, versions, gradients and the random stream are put back. The recorded run leaves nothing behind, whether it
 succeeds or not.
 """
@@ -30,6 +30,7 @@ from ..tensor._aliasing.views import GRAD, MULTIPLE, NO_GRAD, NOWHERE
 from ..tensor._base import LEAF, Extra, wrap
 from ..tensor._functions.generators import default_generator
 from ..tensor._recording.flat import EXACT
+from ._optimizers import Stepped
 from ._program import Program, Step, Value, is_dynamic
 from ._recorder import Recorder
 from ._traced import Traced, UnrecordableError
@@ -71,6 +72,8 @@ class Recorded:
         self.owners: list[int] = []  # whose gradients these are
         self.writes: dict[int, int] = {}  # by how many writes the version of an input advances
         self.grads: dict[int, int | None] = {}  # inputs that have another `.grad`: its place among the results, or None
+        self.optimizers: list[Stepped] = []  # whose steps can be part of the program
+        self.counted: list[int] = []  # inputs that count their steps
         self.handed_out: list[Any] = []  # what the gradients were that optimizers were called with
         self.touches_grads = False
         self.draws = False  # random numbers are drawn
@@ -146,20 +149,34 @@ def reason_against(tensor: Any) -> str | None:
     return None
 
 
-def record(function: Callable[[], Any], tensors: list[Any], given: int) -> Recorded:
-    """Record a call of `function`, which reaches these tensors and no others; the first ones are its arguments."""
+def record(
+    function: Callable[[], Any], tensors: list[Any], given: int, optimizers: list[Stepped] | None = None
+) -> Recorded:
+    """Record a call of `function`, which reaches these tensors and no others; the first ones are its arguments.
+
+    The last ones are the states of `optimizers`, whose steps can be part of the program.
+    """
+    optimizers = optimizers or []
     try:
-        return _Session(function, tensors, given, False).run()
+        return _Session(function, tensors, given, False, optimizers).run()
     except GradientsTouched:
-        return _Session(function, tensors, given, True).run()
+        return _Session(function, tensors, given, True, [Stepped(one.optimizer) for one in optimizers]).run()
 
 
 class _Session:
     """One recording."""
 
-    def __init__(self, function: Callable[[], Any], tensors: list[Any], given: int, touches_grads: bool) -> None:
+    def __init__(
+        self,
+        function: Callable[[], Any],
+        tensors: list[Any],
+        given: int,
+        touches_grads: bool,
+        optimizers: list[Stepped],
+    ) -> None:
         self.function, self.given = function, given
         self.found = Recorded()
+        self.found.optimizers = optimizers
         self.found.touches_grads = touches_grads
         self.tensors = list(tensors)
         if touches_grads:
@@ -222,13 +239,17 @@ class _Session:
         tensor._storage = None
         tensor._extra = _Inner() if not leaf else Extra() if self.found.touches_grads else _Unprepared()
 
-    # ---- what optimizers do is called, not recorded ----
+    # ---- what optimizers do: see Note [Steps inside] in `_optimizers.py`; the others are called, not recorded ----
     def call_later(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let the program call a step of an optimizer at this point, with the gradients that there are by now."""
         if len(args) != 1 or kwargs:
             raise UnrecordableError("an optimizer's step with a closure")
         if not self.found.touches_grads:
             raise GradientsTouched("an optimizer's step reads gradients")
+        for one in self.found.optimizers:
+            if one.optimizer is args[0]:
+                one.record(self.recorder)
+                return
         commits: list[tuple[Any, bool]] = []
         values = []
         for at in self.graded:
@@ -270,6 +291,14 @@ class _Session:
         places = {id(tensor): at for at, tensor in enumerate(tensors)}
         for at, tensor in enumerate(tensors):
             self._note_writes(at, tensor, recorder.inputs[at])
+        for one in found.optimizers:
+            counters = [
+                one.optimizer.state[param]["step"]
+                for kin in one.kins.values()
+                if kin.step is not None
+                for param in kin.updated
+            ]
+            found.counted += [places[id(counter)] for counter in counters]
         values: list[Value] = []
         memories: list[Any] = []
         differentiable: list[Any] = []
@@ -359,7 +388,7 @@ class _Session:
     def _programs(self, differentiable: list[Any], values: list[Value]) -> None:
         found, recorder = self.found, self.recorder
         count = len(recorder.steps)
-        inputs = recorder.inputs[: len(self.tensors)]
+        inputs = [*recorder.inputs[: len(self.tensors)], *recorder.numbers]
         if differentiable:
             found.differentiated = [at for at in range(len(self.tensors)) if self.before[at].edge is not None]
             found.seeds = len(differentiable)
@@ -377,7 +406,7 @@ class _Session:
     def _differentiate(self, outs: list[Any], values: list[Value], count: int) -> None:
         """Record the backward, and say what the forward saves for it."""
         found, recorder, tensors = self.found, self.recorder, self.tensors
-        inputs = recorder.inputs[: len(tensors)]
+        inputs = [*recorder.inputs[: len(tensors)], *recorder.numbers]
         seeds = []
         for out in outs:
             array = out._array.array

@@ -52,6 +52,15 @@ class Record:
         return self.holds(self.function, args, kwargs)
 
 
+def code_of(record: Record) -> str:
+    """Return what was recorded, forward and backward, as Python: the derivative as source."""
+    names = ("forward", "backward")
+    parts = [
+        one.text(name, readable=True)[0] for name, one in zip(names, record.recorded, strict=True) if one is not None
+    ]
+    return "\n\n\n".join(parts) + "\n"
+
+
 def runner(record: Record, mode: Any, paths: list[str], places: Any, facts: Any) -> Callable[..., Any]:
     """Write the function that runs a record, or gives RETRY.
 
@@ -72,10 +81,11 @@ def runner(record: Record, mode: Any, paths: list[str], places: Any, facts: Any)
     lines += _refusing(different)
     lines += _tensor_lines(record, paths, places, scope)
     lines += _refusing(["not holds(function, args, kwargs)"])
+    numbers = _number_lines(found, scope, lines)
     if found.draws and found.seeds and not found.freed:
         lines.append("stream = state_of_stream()")
     lines += [
-        f"found = program({', '.join(f'a{at}' for at in range(len(found.tensors)))})",
+        f"found = program({', '.join([*[f'a{at}' for at in range(len(found.tensors))], *numbers])})",
         *_refusing(["found is None"]),
     ]
     lines += _effect_lines(found)
@@ -83,21 +93,57 @@ def runner(record: Record, mode: Any, paths: list[str], places: Any, facts: Any)
     lines.append(f"return {rebuilt(found.result, lambda tensor: texts[id(tensor)], scope)}")
     text = "\n".join(["def run(mode, args, kwargs):", *[f"    {line}" for line in lines]])
     run: Any = emit("a call of a compiled function", text, scope)["run"]
-    found.result = None  # tensors of the recording
-    found.tensors = found.tensors[record.given :]
     grads = [f"t{owner}._extra.grad" for owner in found.owners]
     text = "\n".join(
         [
             "def tensors(args, kwargs):",
-            *[f"    t{at} = {path}" for at, path in enumerate(paths) if path],
+            *[f"    {line}" for line in _finding_lines(paths, found, scope)],
             f"    return [{', '.join([*[f't{at}' for at in range(len(paths))], *grads])}]",
         ]
     )
-    record.tensors = emit("tensors of a call", text, {f"t{at}": scope.get(f"t{at}") for at in range(len(paths))})[
-        "tensors"
-    ]
+    record.tensors = emit("tensors of a call", text, scope)["tensors"]
+    found.result = None  # tensors of the recording
+    found.tensors = found.tensors[record.given :]
     run.record = record
     return run  # type: ignore[no-any-return]
+
+
+def _finding_lines(paths: list[str], found: Recorded, scope: dict[str, Any]) -> list[str]:
+    """Write how the tensors of a call are found, but for gradients."""
+    lines = []
+    for at, path in enumerate(paths):
+        if not path:
+            scope[f"t{at}"] = found.tensors[at]
+        elif not path.startswith("state"):
+            lines.append(f"t{at} = {path}")
+    at = len(paths) - sum(len(one.tensors) for one in found.optimizers)
+    for number, one in enumerate(found.optimizers):  # their states stand behind all others
+        scope[f"find{number}"] = one.finder()
+        lines.append(f"state = find{number}()")
+        lines += _refusing(["state is None"])
+        if one.tensors:
+            lines.append(f"{''.join(f't{at + k}, ' for k in range(len(one.tensors)))}= state")
+        at += len(one.tensors)
+    return lines
+
+
+def _number_lines(found: Recorded, scope: dict[str, Any], lines: list[str]) -> list[str]:
+    """Write how the numbers of optimizers are computed, and return their names in the order of the program's inputs."""
+    places = {id(tensor): at for at, tensor in enumerate(found.tensors)}
+    names: dict[int, str] = {}
+    for number, one in enumerate(found.optimizers):
+        if not one.used:
+            continue
+        scope[f"count{number}"] = one.counter()
+        counts = [places[id(one.optimizer.state[param]["step"])] for param in one.counts]
+        lines.append(f"now = count{number}({', '.join(f'a{at}' for at in counts)})")
+        lines += _refusing(["now is None"])
+        own = [f"count_of_{at}" for at in counts]
+        for _, _, place in one.used:
+            names[place] = f"n{place}"
+            own.append(names[place])
+        lines.append(f"{''.join(f'{name}, ' for name in own)}= now")
+    return [names[place] for place in sorted(names)]
 
 
 def _refusing(conditions: list[str]) -> list[str]:
@@ -110,7 +156,7 @@ def _refusing(conditions: list[str]) -> list[str]:
 def _tensor_lines(record: Record, paths: list[str], places: Any, scope: dict[str, Any]) -> list[str]:
     """Write how tensors are found, and what must hold of them."""
     found = record.found
-    lines: list[str] = []
+    lines = _finding_lines(paths, found, scope)
     names: dict[int, str] = {}
     count = len(found.tensors) - len(found.owners)
     for at, tensor in enumerate(found.tensors):
@@ -119,16 +165,12 @@ def _tensor_lines(record: Record, paths: list[str], places: Any, scope: dict[str
             owner = f"t{found.owners[at - count]}"
             lines += _refusing([f"{owner}._extra is None or {owner}._extra.hooked"])
             lines.append(f"{name} = {owner}._extra.grad")
-        elif paths[at]:
-            lines.append(f"{name} = {paths[at]}")
-        else:
-            scope[name] = tensor
         lines += _one_tensor(at, name, tensor, found, scope)
     if found.touches_grads:
         for at, tensor in enumerate(found.tensors[:count]):
             if tensor._edge is LEAF and at not in found.owners:
                 lines += _refusing([f"(e := t{at}._extra) is not None and (e.grad is not None or e.hooked)"])
-    first = {path for path in paths if path}
+    first = {path for path in paths if path and not path.startswith("state")}
     for path, tensor in places:  # one tensor in two places
         if path not in first:
             lines += _refusing([f"{path} is not {names[id(tensor)]}"])
@@ -155,7 +197,7 @@ def _one_tensor(at: int, name: str, tensor: Any, found: Recorded, scope: dict[st
     scope[f"type{at}"], scope[f"d{at}"] = type(tensor), array.dtype
     lines = _refusing([f"type({name}) is not type{at}"])
     lines.append(f"a{at} = {name}._array")
-    if not array.shape and at not in found.writes:  # which may be kept as a number
+    if not array.shape and at not in found.writes and at not in found.counted:  # which may be kept as a number
         scope[f"number{at}"] = array.dtype.type
         lines += [f"if type(a{at}) is number{at}:", f"    a{at} = asarray(a{at})"]
     different = f"type(a{at}) is not ndarray or a{at}.dtype is not d{at} or a{at}.shape != {array.shape}"
@@ -176,7 +218,7 @@ def _one_tensor(at: int, name: str, tensor: Any, found: Recorded, scope: dict[st
 
 
 def _effect_lines(found: Recorded) -> list[str]:
-    lines: list[str] = []
+    lines = [f"a{at}.fill(count_of_{at})" for at in found.counted]
     for at, count in found.writes.items():
         lines += [f"wrote(t{at})"] * count
     for at, place in found.grads.items():
@@ -237,7 +279,7 @@ def _versions(found: Recorded, texts: dict[int, str]) -> str:
     """Write the versions of the memory that is saved: of inputs that are saved, and of results that are."""
     memories = {value.buffer for value in found.saved}
     entries = []
-    for at, value in enumerate(found.forward.inputs):
+    for at, value in enumerate(found.forward.inputs[: len(found.tensors)]):
         if value.buffer in memories:
             entries.append(f"((s := storage_of(t{at})), s.version, a{at})")
     for identity, out in found.outputs.items():
