@@ -210,6 +210,12 @@ def is_allowed_function(function: Any) -> bool:
     return any(_names(path, function) & set(names.split()) for path, names in FURTHER.items())
 
 
+def is_spreading(function: FunctionType) -> bool:
+    """Tell whether a function of the library calls another one with the items of a tuple that it is given, one by one."""
+    path = function.__module__.partition(".")[2]
+    return path == "autograd.functional" or (path.startswith("func.") and function.__name__ == "jvp")
+
+
 def is_context(cls: type) -> bool:
     """Tell whether a class is a context manager of the library that a pure function may enter."""
     name = cls.__name__

@@ -557,6 +557,8 @@ class Calls(Lookups):
             self.effect("write", f"{name}()")
         if not callables:
             return LIB
+        if allowed.is_spreading(function):
+            given -= {one for value in args.all() for one in value if type(one) is Tup}
         result = join(LIB, self.call_back(callables, given))
         return join(result, frozenset({Applied(result, site)}))
 

@@ -24,14 +24,14 @@ from .._device import chosen_device
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._tracebacks import hide
 from ..nn.utils.parametrize import _open as blocks_that_keep_weights
-from ..tensor._functions.generators import default_generator
 from ._guards import compile_guards
+from ._optimizers import NotYetError, Stepped, stepped
 from ._purity import analyse
 from ._recording import record
-from ._runner import RETRY, Record, runner
+from ._runner import RETRY, Record, code_of, runner
 from ._traced import UnrecordableError
 from ._trees import UnknownError, leaves
-from ._verifying import difference
+from ._verifying import Trial
 
 LIMIT = 16  # records of one function
 _lock = threading.RLock()  # one recording at a time: tensors that others share hold traced arrays meanwhile
@@ -47,12 +47,15 @@ class Compiled:
         self.function, self.fullgraph = function, fullgraph
         self.records: list[Any] = []
         self.reasons: list[str] = []  # why calls went to eager
+        self.shown: Any = self  # has the newest program as text, in `code`
+        self.code = ""
         self._refused: set[Any] = set()
         _every.add(self)
 
     def forget(self) -> None:
         """Begin again."""
         self.records.clear()
+        self.shown.code = ""
         self.reasons.clear()
         self._refused.clear()
 
@@ -80,27 +83,16 @@ class Compiled:
         return self.function(*args, **kwargs)
 
     def _first(self, run: Any, mode: Any, args: Any, kwargs: Any) -> Any:
-        """Run a new record for the first time; what has no effects beside eager."""
-        if not run.record.has_effects:
-            before = default_generator.get_state() if run.record.found.draws else None
-            failed, made = None, RETRY
-            try:
-                made = run(mode, args, kwargs)
-            except Exception as error:  # which eager will raise, too, or it is the compiler's own
-                failed = error
-            if before is not None:
-                default_generator.set_state(before)
-            expected = self.function(*args, **kwargs)
-            if made is not RETRY or failed is not None:
-                wrong = _compared(made, expected, failed, run.record.wanted(args, kwargs))
-                if wrong is None:
-                    self.records.insert(0, run)
-                else:
-                    self._refuse(mode, _signature(args, kwargs), f"the compiled program differs from eager: {wrong}")
-            return expected
-        self.records.insert(0, run)
-        result = run(mode, args, kwargs)
-        return self.function(*args, **kwargs) if result is RETRY else result
+        """Try a new record, and run the call in eager. See Note [Trials] in `_verifying.py`."""
+        trial = Trial(run, mode, args, kwargs, RETRY)
+        expected = self.function(*args, **kwargs)
+        wrong = trial.difference(expected)
+        if wrong is None:
+            self.records.insert(0, run)
+            self.shown.code = code_of(run.record)
+        else:
+            self._refuse(mode, _signature(args, kwargs), f"the compiled program differs from eager: {wrong}")
+        return expected
 
     def _note(self, reason: str) -> None:
         if reason not in self.reasons:
@@ -114,6 +106,8 @@ class Compiled:
         elif key is None or (mode, key) not in self._refused:
             try:
                 return self._record(mode, args, kwargs)
+            except NotYetError:
+                return None
             except (UnrecordableError, UnknownError) as error:
                 self._refuse(mode, key, str(error))
             except Exception as error:  # eager will say it, if it is the function's own
@@ -145,20 +139,23 @@ class Compiled:
         given = len(paths)
         for _, tensor in verdict.tensors:
             paths.setdefault(id(tensor), ("", tensor))
+        optimizers = _optimizers_of(verdict)
+        for one in optimizers:
+            for number, tensor in enumerate(one.tensors):
+                if id(tensor) in paths:
+                    raise UnrecordableError("the state of an optimizer is used elsewhere, too")
+                paths[id(tensor)] = (f"state{number}", tensor)
         tensors = [tensor for _, tensor in paths.values()]
-        found = record(lambda: self.function(*args, **kwargs), tensors, given)
+        found = record(lambda: self.function(*args, **kwargs), tensors, given, optimizers)
         made = Record(self.function, found, given, compile_guards(verdict.guards))
         return runner(made, mode, [path for path, _ in paths.values()], places, facts)
 
 
-def _compared(made: Any, expected: Any, failed: Exception | None, inputs: list[Any]) -> str | None:
-    """Say what is wrong with a program; None if nothing is."""
-    if failed is None:
-        try:
-            return difference(made, expected, inputs)
-        except Exception as error:
-            failed = error
-    return f"{type(failed).__name__}: {failed}"
+def _optimizers_of(verdict: Any) -> list[Stepped]:
+    """Return the optimizers of which a function may take steps that can be part of a program."""
+    if not any(effect.kind == "step" for effect in verdict.effects):
+        return []
+    return stepped([value for _, value in verdict.library_objects])
 
 
 def _signature(args: Any, kwargs: Any) -> Any:
@@ -201,6 +198,8 @@ def compiled(function: Callable[..., Any], fullgraph: bool = False) -> Callable[
     functools.update_wrapper(
         call, function, [name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(function, name)]
     )
+    inner.shown = call
+    call.code = ""  # type: ignore[attr-defined]
     call._compiled = inner  # type: ignore[attr-defined]
     call._torchdynamo_orig_callable = function  # type: ignore[attr-defined]
     return call

@@ -8,6 +8,7 @@ from typing import Any
 from .._readable import counted
 from ._compiled import Compiled, compiled
 from ._program import Program, Step, Value
+from ._runner import code_of
 
 
 class Explanation:
@@ -41,6 +42,7 @@ class RecordExplanation:
     """One program with its backward."""
 
     def __init__(self, record: Any) -> None:
+        self.record = record
         self.forward, self.backward = record.found.forward, record.found.backward
         self.recorded, self.recorded_backward = record.recorded
         self.has_effects = record.has_effects
@@ -48,10 +50,7 @@ class RecordExplanation:
     @property
     def code(self) -> str:
         """Return what was recorded, forward and backward, as Python: the derivative as source."""
-        parts = [self.recorded.text("forward", readable=True)[0]]
-        if self.recorded_backward is not None:
-            parts.append(self.recorded_backward.text("backward", readable=True)[0])
-        return "\n\n\n".join(parts) + "\n"
+        return code_of(self.record)
 
     @property
     def compiled_code(self) -> str:

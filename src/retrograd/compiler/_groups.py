@@ -5,10 +5,11 @@ A call of NumPy costs a microsecond before it computes anything, and goes over m
 are gathered. Each step has a kind: *small* (small arrays, `_kernels`), *large* (maps and sums of large ones, `_clusters`), or a
 call of its own. A step has a wave: that of what it reads, and one more where that is of another kind. All small steps of a wave
 are one kernel, and large ones of a wave and a shape are one. Views take no part: to small steps they are offsets and strides into
-memory that is there; large ones read them in the next wave. Inside a small kernel a value is computed in a loop over its
+memory that is there; large ones read them in the next wave. Writes into inputs are small steps, too; they come after all that
+reads what was there, and before all that reads what they write. Inside a small kernel a value is computed in a loop over its
 elements. Maps of one shape that follow each other share a loop, in which they read each other's values from registers; what only
 one loop reads is not stored. Products are calls of BLAS by its address. Values that others read get memory of their own, as eager
-lays it out; the rest shares one piece of scratch memory for the call. Steps that write keep their place: groups are made between
+lays it out; the rest shares one piece of scratch memory for the call. Other steps that write keep their place: groups are made between
 them.
 """
 
@@ -20,7 +21,7 @@ from typing import Any
 from .._native import machine
 from ._clusters import cluster_of, is_large, shape_of
 from ._kernels import is_small, kernel_of
-from ._lowering import View, lowered
+from ._lowering import Store, View, lowered
 from ._program import Program, Step, Value
 
 FEWEST = 2  # steps that are worth a kernel
@@ -36,7 +37,7 @@ def grouped(program: Program) -> Program:
     segment: list[Step] = []
     readers = _readers(program.steps)
     for step in program.steps:
-        if step.writes or step.kind == "check":
+        if (step.writes and not _is_small_store(step)) or step.kind == "check":
             steps += _Segment(segment, outside, readers).ordered()
             segment = []
             steps.append(step)
@@ -44,6 +45,11 @@ def grouped(program: Program) -> Program:
             segment.append(step)
     steps += _Segment(segment, outside, readers).ordered()
     return Program(program.inputs, _needed_views(steps, program.results), program.results)
+
+
+def _is_small_store(step: Step) -> bool:
+    what = lowered(step)
+    return isinstance(what, Store) and is_small(step, what)
 
 
 def _readers(steps: Sequence[Step]) -> dict[Value, list[Step]]:
@@ -73,6 +79,7 @@ class _Segment:
         self.known: dict[Step, Any] = {}  # what steps do, where they are gathered
         self.kinds: dict[Step, str] = {}
         self.waves: dict[Step, int] = {}
+        self.touched: dict[Any, list[Step]] = {}  # the steps that have read memory, or written it
         for step in steps:
             self._place(step)
 
@@ -86,7 +93,16 @@ class _Segment:
         if kind != "call":
             self.known[step] = what
         self.kinds[step] = kind
-        self.waves[step] = max([self._wave_after(value, kind) for value in step.values], default=0)
+        waves = [self._wave_after(value, kind) for value in step.values]
+        for value in (
+            step.values if kind != "view" else ()
+        ):  # after writes into what it reads; a write after all that has read it
+            for other in self.touched.get(value.buffer, ()):
+                if other.writes or value.buffer in step.writes:
+                    waves.append(self.waves[other] + (self.kinds[other] != kind))
+        self.waves[step] = max(waves, default=0)
+        for value in step.values if kind != "view" else ():
+            self.touched.setdefault(value.buffer, []).append(step)
 
     def _wave_after(self, value: Value, kind: str) -> int:
         """Return the first wave in which a step of a kind can read a value."""

@@ -19,7 +19,7 @@ from .._native.expression import I64, Expr
 from .._native.loops import COMBINE, Carried, Function, Loop, _expanded, start_of
 from .._native.loops import Step as Operation
 from .._native.trace import STORAGE
-from ._lowering import Map, Product, Reduction, View
+from ._lowering import Map, Product, Reduction, Store, View
 from ._program import Buffer, Step, Value
 
 SMALL = 1 << 14  # elements of an array: larger ones are worth a call of their own
@@ -47,6 +47,8 @@ def _cell_of(type: str) -> Any:
 
 def is_small(step: Step, what: Any) -> bool:
     """Tell whether a step is worth a part of a kernel, rather than a call of its own."""
+    if isinstance(what, Store):
+        return math.prod(what.target.shape) <= SMALL
     if not isinstance(what, Product):
         return all(math.prod(v.shape) <= SMALL for v in (*step.makes, *step.values))
     work = math.prod(what.x.shape) * step.makes[0].shape[1]
@@ -165,6 +167,9 @@ class _Kernel:
     def write(self) -> Function:
         for step in self.steps:
             what = self.known[step]
+            if isinstance(what, Store):
+                self._write(what)
+                continue
             out = step.makes[0]
             if isinstance(what, Map):
                 if self._may_inline(out):
@@ -181,13 +186,43 @@ class _Kernel:
         """Tell whether a value is computed where it is read, and not stored."""
         if value.buffer in self.shown or value.buffer in self.viewed or self.uses.get(value, 0) != 1:
             return False
+        begun, reads = False, self._reads(value)
         for step in self.steps:
             what = self.known[step]
             if value in _operands(what):
+                if isinstance(what, Store):  # element by element, what is read lies where it is written
+                    return all(one is what.target for one in reads if one.buffer is what.target.buffer)
                 if isinstance(what, Map):
                     return step.makes[0].shape == value.shape
                 return isinstance(what, Reduction)
+            begun = begun or value in step.makes
+            if begun and isinstance(what, Store) and any(one.buffer is what.target.buffer for one in reads):
+                return False  # it would be computed of what is written by then
         return False
+
+    def _reads(self, value: Value) -> list[Value]:
+        """Return the values that are read where a value is computed."""
+        found: list[Value] = []
+        for one in _operands(self.known[self.members[value]]):
+            found += self._reads(one) if one in self.inlined else [one]
+        return found
+
+    def _write(self, what: Store) -> None:
+        """Write a store. What follows reads memory anew."""
+        nest, target = self.nest, what.target
+        apart = nest is not None and any(one.buffer is target.buffer and one is not target for one in nest.made)
+        if (
+            nest is None
+            or nest.shape != target.shape
+            or apart
+            or not self._may_join(nest, self._as_map(what), target.shape)
+        ):
+            nest = self._open(target.shape)
+        self._store(target, self._read(what.value, STORAGE[target.dtype], nest), nest)
+        self.nest = None
+
+    def _as_map(self, what: Store) -> Map:
+        return Map(ex.input(0, STORAGE[what.value.dtype]), [what.value])
 
     def _open(self, shape: tuple[int, ...]) -> _Nest:
         dims = [k for k, n in enumerate(shape) if n != 1]
@@ -349,6 +384,8 @@ def _operands(what: Any) -> list[Value]:
         return what.operands
     if isinstance(what, Reduction):
         return [what.operand]
+    if isinstance(what, Store):
+        return [what.value]
     return [one for one in (what.x, what.y, what.bias) if one is not None]
 
 
@@ -361,6 +398,7 @@ def kernel_of(steps: list[Step], known: dict[Step, Any], outside: set[Value], re
     made = Step("call", call, "kernel", tuple(inputs), {}, name="kernel")
     made.fused = steps
     made.makes, made.several = kernel.outputs, True
+    made.writes = [buffer for step in steps for buffer in step.writes]
     made.read = tuple([(value, 0) for value in inputs])
     made.place = steps[0].place
     for value in kernel.outputs:

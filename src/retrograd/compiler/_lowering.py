@@ -5,6 +5,7 @@
 - a `Map`: every element of its result is an expression of the elements of its operands, which broadcast;
 - a `Reduction` of one operand over some axes;
 - a `Product` of matrices;
+- a `Store`: it writes a value into memory from outside, element by element;
 or None, and then it is called as it is.
 """
 
@@ -60,8 +61,18 @@ class Product:
     bias: Value | None = None
 
 
-def lowered(step: Step) -> View | Map | Reduction | Product | None:
+@dataclass(slots=True)
+class Store:
+    """Writes the elements of `value` into `target`."""
+
+    target: Value
+    value: Value
+
+
+def lowered(step: Step) -> View | Map | Reduction | Product | Store | None:
     """Say what a step does, if it is known."""
+    if step.kind == "setitem":
+        return _store(step)
     if step.writes or step.kind == "check" or step.several or len(step.makes) != 1:
         return None
     out = step.makes[0]
@@ -75,6 +86,15 @@ def lowered(step: Step) -> View | Map | Reduction | Product | None:
         return _product(step, out) or _reduction(step, out) or _map(step, out)
     except Exception:  # it does what expressions cannot say
         return None
+
+
+def _store(step: Step) -> Store | None:
+    """Understand `target[...] = value` for an input of the program, of one shape and dtype."""
+    target, index, value = step.arguments
+    if index is not Ellipsis or type(value) is not Value or target.constant is not None or target.step is not None:
+        return None
+    same = target.shape == value.shape and target.dtype == value.dtype and target.dtype in STORAGE
+    return Store(target, value) if same and _is_dense(target) and value.buffer is not target.buffer else None
 
 
 def _map(step: Step, out: Value) -> Map | None:

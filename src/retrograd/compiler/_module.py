@@ -5,7 +5,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from .._warnings import warn
 from ..nn import Module
+from ..nn.modules import module as module_file
+from ._calls import GLOBAL_HOOKS
 
 
 class OptimizedModule(Module):
@@ -20,6 +23,12 @@ class OptimizedModule(Module):
         self.__dict__["_compiled_forward"] = compiled  # what computes; None: the module itself
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
+        if any(vars(module_file)[name] for name in GLOBAL_HOOKS):
+            warn(
+                "Using `torch.compile(module)` when there are global hooks on modules (e.g., from `register_module_forward_hook`); this "
+                "will cause the hooks to fire an extra time for the `OptimizedModule` created by `torch.compile(module)`. If this "
+                "causes undesired behavior, please try using `module.compile()`, or use the per-module hooks instead"
+            )
         run = self.__dict__.get("_compiled_forward")
         return self._orig_mod(*args, **kwargs) if run is None else run(*args, **kwargs)
 
@@ -39,6 +48,8 @@ class OptimizedModule(Module):
     def __getattr__(self, name: str) -> Any:
         if name == "_orig_mod":
             return self._modules["_orig_mod"]
+        if name == "code" and not hasattr(self._orig_mod, name):  # of what was compiled
+            return getattr(self.__dict__.get("_compiled_forward"), name, "")
         return getattr(self._orig_mod, name)
 
     def __setattr__(self, name: str, value: Any) -> None:

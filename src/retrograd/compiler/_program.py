@@ -21,6 +21,7 @@ elementwise steps as one kernel). `text` writes it as Python, and `function` com
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -154,9 +155,9 @@ class Program:
 
     # ---- passes ----
     def simplified(self) -> Program:
-        """Return the program without steps that nobody reads, and with equal steps once."""
-        steps = self._without_equals()
-        return Program(self.inputs, _alive(steps, self.results), self.results)
+        """Return the program without steps that nobody reads and copies that nobody needs, and with equal steps once."""
+        steps = _alive(self._without_equals(), self.results)
+        return Program(self.inputs, *_without_copies(steps, self.results))
 
     def _without_equals(self) -> list[Step]:
         kept: list[Step] = []
@@ -257,6 +258,39 @@ def _alive(steps: list[Step], results: Sequence[Value]) -> list[Step]:
     return kept[::-1]
 
 
+def _without_copies(steps: list[Step], results: list[Value]) -> tuple[list[Step], list[Value]]:
+    """Leave out copies of values that nobody reads afterwards: the copy of a gradient that nobody else has is the gradient."""
+    last: dict[Any, int] = {}  # where memory is read or written last
+    for number, step in enumerate(steps):
+        for value in step.values:
+            last[value.buffer] = number
+    returned = {value.buffer for value in results}
+    same: dict[Value, Value] = {}
+    merged: dict[Any, Any] = {}
+    kept: list[Step] = []
+    for number, step in enumerate(steps):
+        if same:
+            step = _renamed(step, same)
+        if step.kind == "method" and step.label == "copy" and not step.writes:
+            (made,), of = step.makes, step.arguments[0]
+            buffers = of.buffer, made.buffer
+            alone = of.step is not None and not of.offset and not any(one.known or one.written for one in buffers)
+            laid_out = (of.shape, of.strides, of.dtype) == (made.shape, made.strides, made.dtype)
+            owns = alone and laid_out and not any(value.buffer is of.buffer for value in of.step.values)
+            if owns and of.buffer not in returned and last[of.buffer] == number:
+                same[made] = of
+                merged[made.buffer] = of.buffer
+                last[of.buffer] = last.get(made.buffer, number)
+                if made.buffer in returned:
+                    returned.add(of.buffer)
+                made.buffer = of.buffer
+                continue
+        for value in step.makes:
+            value.buffer = merged.get(value.buffer, value.buffer)
+        kept.append(step)
+    return kept, [same.get(value, value) for value in results]
+
+
 def _renamed(step: Step, same: dict[Value, Value]) -> Step:
     if not any(value in same for value in step.values):
         return step
@@ -340,7 +374,13 @@ class _Writer:
         ):
             call = f"asarray({call})"  # memory, where NumPy gives a number
         target = "".join(f"{made.name}, " for made in step.makes) if step.several else step.makes[0].name
-        return [f"{target} = {call}", *self._shape_checks(step)]
+        lines = [f"{target} = {call}"]
+        if step.several:
+            written = [
+                made.name for made in step.makes if made.buffer is not None and made.buffer.written and not made.shape
+            ]
+            lines += [f"{name} = asarray({name})" for name in written]
+        return [*lines, *self._shape_checks(step)]
 
     def _shape_checks(self, step: Step) -> list[str]:
         """Write what makes sure that results have the shapes for which all that follows was compiled, as long as nothing has changed."""
@@ -380,7 +420,9 @@ class _Writer:
             if first[0].isdigit():
                 name = first = f"_{first}"
             count = 1
-            while name in self.scope:
+            while name in self.scope or hasattr(
+                builtins, name
+            ):  # a constant called `bool` is not what asks for the truth
                 count += 1
                 name = f"{first}_{count}"
             self.scope[name] = thing

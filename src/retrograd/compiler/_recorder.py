@@ -26,6 +26,7 @@ class Recorder:
         self.hosted = False  # whether the program calls an optimizer
         self.steps: list[Step] = []
         self.inputs: list[Value] = []
+        self.numbers: list[Value] = []  # further inputs, which are computed before every call
         self._buffers: dict[int, Buffer] = {}  # by the id of the array that owns the memory
         self._owners: dict[int, Traced] = {}
         self._kept: list[Any] = []  # so that ids stay what they are
@@ -55,6 +56,15 @@ class Recorder:
         traced = self._traced(array, "a", known=True)
         self.inputs.append(traced.value)
         return traced
+
+    def number(self, thing: Any) -> Any:
+        """Return a traced array, or a traced object, for numbers that are computed anew before every call."""
+        if isinstance(thing, np.ndarray):
+            made: Any = self._traced(thing, "n", known=True)
+        else:
+            made = TracedObject(thing, Value(self._name("n"), None, None))
+        self.numbers.append(made.value)
+        return made
 
     def constant(self, array: Any) -> Any:
         """Return a traced array for one that was made of nothing but Python's numbers and sizes."""

@@ -9,7 +9,7 @@ What comes of it is
 - the backward program, from the gradients of the results to those of the tensors: `autograd.grad` runs on the graph that the
   function has left, and its steps are recorded like any others. What it reads of the forward is saved;
 - effects: writes into known tensors are steps of the program; by how much versions advance and which tensors have another `.grad`
-  is noted. A step of an optimizer is not recorded but called: learning rates, counts and hooks are its own affair.
+  is noted. Steps of optimizers that have plans are part of the program (Note [Steps inside] in `_optimizers.py`); others are called.
 Then arrays, memory, versions, gradients and the random stream are put back. The recorded run leaves nothing behind, whether it
 succeeds or not.
 """
@@ -17,6 +17,8 @@ succeeds or not.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,23 +26,33 @@ import numpy as np
 from .. import autograd
 from .._modes import using
 from ..tensor import _base
+from ..tensor._aliasing.views import GRAD, MULTIPLE, NO_GRAD, NOWHERE
 from ..tensor._base import LEAF, Extra, wrap
 from ..tensor._functions.generators import default_generator
 from ..tensor._recording.flat import EXACT
+from ._optimizers import Stepped
 from ._program import Program, Step, Value, is_dynamic
 from ._recorder import Recorder
 from ._traced import Traced, UnrecordableError
 
+VIEWS = (GRAD, MULTIPLE, NO_GRAD)  # where views are made that a program can make again
 
+
+@dataclass(slots=True)
 class Output:
-    """How one tensor of the result is come by."""
+    """How one tensor of the result is come by.
 
-    __slots__ = ("given", "index", "requires_grad")
+    It is one of the inputs ("given"), the gradient of one ("gradient"), made by the program ("made"), or shows the memory of a tensor
+    that is come by in one of these ways: as a view of it ("view"), or outside of the graph ("detached").
+    """
 
-    def __init__(self, index: int, given: bool, requires_grad: bool) -> None:
-        self.index = index  # among the results of the program, or among the inputs
-        self.given = given  # it is one of the inputs itself
-        self.requires_grad = requires_grad
+    kind: str
+    index: int = 0  # among the inputs, or among the results of the program
+    requires_grad: bool = False  # it is made, and CompiledBackward is its node
+    version: int = 0  # how often it was written when it is returned
+    source: int = 0  # the id of the tensor whose memory it shows
+    view: Any = None  # how it shows that
+    follows: bool = False  # whether gradients go through the view
 
 
 class Recorded:
@@ -60,6 +72,9 @@ class Recorded:
         self.owners: list[int] = []  # whose gradients these are
         self.writes: dict[int, int] = {}  # by how many writes the version of an input advances
         self.grads: dict[int, int | None] = {}  # inputs that have another `.grad`: its place among the results, or None
+        self.optimizers: list[Stepped] = []  # whose steps can be part of the program
+        self.counted: list[int] = []  # inputs that count their steps
+        self.handed_out: list[Any] = []  # what the gradients were that optimizers were called with
         self.touches_grads = False
         self.draws = False  # random numbers are drawn
         self.shares_memory = False  # tensors from outside share memory
@@ -73,6 +88,17 @@ class Recorded:
 
 class GradientsTouched(UnrecordableError):  # noqa: N818 - it asks for another recording
     """A function reads or writes `.grad`, which the recording has not prepared for."""
+
+
+class HandedOut(BaseException):
+    """A program on trial has come to a step of an optimizer."""
+
+    def __init__(self, arrays: tuple[Any, ...]) -> None:
+        super().__init__()
+        self.arrays = arrays
+
+
+stop_at_optimizers: ContextVar[bool] = ContextVar("retrograd_stop_at_optimizers", default=False)
 
 
 class _Unprepared(Extra):
@@ -95,7 +121,7 @@ class _Inner(_Unprepared):
         raise UnrecordableError("backward goes through a tensor whose graph began before the call")
 
 
-class _Snapshot:
+class Snapshot:
     """What is put back of a tensor after a recording."""
 
     __slots__ = ("array", "edge", "extra", "storage", "tensor")
@@ -123,20 +149,34 @@ def reason_against(tensor: Any) -> str | None:
     return None
 
 
-def record(function: Callable[[], Any], tensors: list[Any], given: int) -> Recorded:
-    """Record a call of `function`, which reaches these tensors and no others; the first ones are its arguments."""
+def record(
+    function: Callable[[], Any], tensors: list[Any], given: int, optimizers: list[Stepped] | None = None
+) -> Recorded:
+    """Record a call of `function`, which reaches these tensors and no others; the first ones are its arguments.
+
+    The last ones are the states of `optimizers`, whose steps can be part of the program.
+    """
+    optimizers = optimizers or []
     try:
-        return _Session(function, tensors, given, False).run()
+        return _Session(function, tensors, given, False, optimizers).run()
     except GradientsTouched:
-        return _Session(function, tensors, given, True).run()
+        return _Session(function, tensors, given, True, [Stepped(one.optimizer) for one in optimizers]).run()
 
 
 class _Session:
     """One recording."""
 
-    def __init__(self, function: Callable[[], Any], tensors: list[Any], given: int, touches_grads: bool) -> None:
+    def __init__(
+        self,
+        function: Callable[[], Any],
+        tensors: list[Any],
+        given: int,
+        touches_grads: bool,
+        optimizers: list[Stepped],
+    ) -> None:
         self.function, self.given = function, given
         self.found = Recorded()
+        self.found.optimizers = optimizers
         self.found.touches_grads = touches_grads
         self.tensors = list(tensors)
         if touches_grads:
@@ -145,7 +185,8 @@ class _Session:
             if (reason := reason_against(tensor)) is not None:
                 raise UnrecordableError(reason)
         self.recorder = Recorder(self)
-        self.before: list[_Snapshot] = []
+        self.before: list[Snapshot] = []
+        self.kept: list[Any] = []  # results that the program makes
         self.first: dict[int, Any] = {}  # the gradients before the call, and those that the program has handed out
         self.graded = [at for at, one in enumerate(self.tensors[: len(tensors)]) if one._edge is LEAF]
 
@@ -168,7 +209,7 @@ class _Session:
         for tensor in self.tensors[self.given :]:
             if isinstance(tensor._array, np.generic):
                 _base.materialise(tensor)
-        self.before = [_Snapshot(tensor) for tensor in self.tensors]
+        self.before = [Snapshot(tensor) for tensor in self.tensors]
         try:
             for tensor in self.tensors:
                 self._trace(tensor)
@@ -198,13 +239,17 @@ class _Session:
         tensor._storage = None
         tensor._extra = _Inner() if not leaf else Extra() if self.found.touches_grads else _Unprepared()
 
-    # ---- what optimizers do is called, not recorded ----
+    # ---- what optimizers do: see Note [Steps inside] in `_optimizers.py`; the others are called, not recorded ----
     def call_later(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let the program call a step of an optimizer at this point, with the gradients that there are by now."""
         if len(args) != 1 or kwargs:
             raise UnrecordableError("an optimizer's step with a closure")
         if not self.found.touches_grads:
             raise GradientsTouched("an optimizer's step reads gradients")
+        for one in self.found.optimizers:
+            if one.optimizer is args[0]:
+                one.record(self.recorder)
+                return
         commits: list[tuple[Any, bool]] = []
         values = []
         for at in self.graded:
@@ -218,6 +263,7 @@ class _Session:
                 values.append(self._handed_out(grad))
             commits.append((tensor, grad is not None))
             self.first[at] = grad
+        self.found.handed_out += [one.array.copy() for one in values]
         self.recorder.host(_committing(commits, function, args[0]), "optimizer_step", values)
 
     def _handed_out(self, grad: Any) -> Any:
@@ -245,28 +291,19 @@ class _Session:
         places = {id(tensor): at for at, tensor in enumerate(tensors)}
         for at, tensor in enumerate(tensors):
             self._note_writes(at, tensor, recorder.inputs[at])
+        for one in found.optimizers:
+            counters = [
+                one.optimizer.state[param]["step"]
+                for kin in one.kins.values()
+                if kin.step is not None
+                for param in kin.updated
+            ]
+            found.counted += [places[id(counter)] for counter in counters]
         values: list[Value] = []
         memories: list[Any] = []
         differentiable: list[Any] = []
         for out in _tensors_in(found.result):
-            if id(out) in places:
-                found.outputs[id(out)] = Output(places[id(out)], True, False)
-                continue
-            if id(out) in found.outputs:
-                continue
-            array, edge = out._array, out._edge
-            if type(array) is not Traced:
-                raise UnrecordableError(f"a result is made of {type(array).__name__}")
-            if edge is LEAF:
-                raise UnrecordableError("a leaf that requires gradients is made and returned")
-            buffer = array.value.buffer
-            if buffer.known or buffer in memories:
-                raise UnrecordableError("a result shows the memory of an argument or of another result")
-            memories.append(buffer)
-            if edge is not None:
-                differentiable.append(out)
-            found.outputs[id(out)] = Output(len(values), False, edge is not None)
-            values.append(array.value)
+            self._note_output(out, places, values, memories, differentiable)
         for at in self.graded if found.touches_grads else ():
             grad = tensors[at]._extra.grad
             if grad is self.first[at]:
@@ -284,6 +321,54 @@ class _Session:
             raise UnrecordableError("tensors that may share memory are written in place")
         self._programs(differentiable, values)
 
+    def _note_output(
+        self, out: Any, places: dict[int, int], values: list[Value], memories: list[Any], differentiable: list[Any]
+    ) -> None:
+        """Note how a result is come by, and the tensors whose memory it shows before it."""
+        known = self.found.outputs
+        if id(out) in known:
+            return
+        if id(out) in places:
+            known[id(out)] = Output("given", places[id(out)])
+            return
+        if self.found.touches_grads:
+            for at in self.graded:
+                if self.tensors[at]._extra.grad is out:
+                    known[id(out)] = Output("gradient", at)
+                    return
+        array, edge, extra = out._array, out._edge, out._extra
+        if type(array) is not Traced:
+            raise UnrecordableError(f"a result is made of {type(array).__name__}")
+        if edge is LEAF:
+            raise UnrecordableError("a leaf that requires gradients is made and returned")
+        buffer = array.value.buffer
+        if extra is not None and extra.view is not None:
+            base, follows = extra.view.base, edge is not None and edge is not NOWHERE
+            if extra.view.made_in not in VIEWS or (follows and (base._edge is None or extra.view.made_in == NO_GRAD)):
+                raise UnrecordableError("a view is returned that was made in inference mode or by a Function")
+            self._note_output(base, places, values, memories, differentiable)
+            if type(base._array) is not Traced or base._array.value.buffer is not buffer:
+                raise UnrecordableError("a view is returned that shows another memory than its base")
+            known[id(out)] = Output("view", source=id(base), view=extra.view, follows=follows)
+            return
+        for other in (*self.tensors, *self.kept):
+            if out._storage is not None and out._storage is other._storage and other._array.value is array.value:
+                if edge is not None:
+                    break
+                if id(other) in places:
+                    known.setdefault(id(other), Output("given", places[id(other)]))
+                known[id(out)] = Output("detached", source=id(other))
+                return
+        if buffer.known or buffer in memories:
+            raise UnrecordableError("a result shows the memory of an argument or of another result")
+        memories.append(buffer)
+        self.kept.append(out)
+        if edge is not None:
+            differentiable.append(out)
+        version = 0 if out._storage is None else out._storage.version
+        known[id(out)] = Output("made", len(values), edge is not None, version)
+        values.append(array.value)
+
     def _note_writes(self, at: int, tensor: Any, value: Value) -> None:
         """Note by how much a version advances, and refuse what else happens to a tensor from outside."""
         array, was = tensor._array, self.before[at]
@@ -296,14 +381,14 @@ class _Session:
         if count or self.recorder.has_written(array):  # running statistics are written without a version
             if was.extra is not None and was.extra.view is not None:
                 raise UnrecordableError("a view from outside is written in place")
-            if isinstance(was.array, np.generic) or was.array.base is not None:
+            if isinstance(was.array, np.generic) or not shows_all(was.array):
                 raise UnrecordableError("memory from outside that is part of other memory is written in place")
             self.found.writes[at] = count
 
     def _programs(self, differentiable: list[Any], values: list[Value]) -> None:
         found, recorder = self.found, self.recorder
         count = len(recorder.steps)
-        inputs = recorder.inputs[: len(self.tensors)]
+        inputs = [*recorder.inputs[: len(self.tensors)], *recorder.numbers]
         if differentiable:
             found.differentiated = [at for at in range(len(self.tensors)) if self.before[at].edge is not None]
             found.seeds = len(differentiable)
@@ -321,7 +406,7 @@ class _Session:
     def _differentiate(self, outs: list[Any], values: list[Value], count: int) -> None:
         """Record the backward, and say what the forward saves for it."""
         found, recorder, tensors = self.found, self.recorder, self.tensors
-        inputs = recorder.inputs[: len(tensors)]
+        inputs = [*recorder.inputs[: len(tensors)], *recorder.numbers]
         seeds = []
         for out in outs:
             array = out._array.array
@@ -359,7 +444,13 @@ class _Session:
         found.steps = recorder.steps
 
 
-def _is_part(was: _Snapshot) -> bool:
+def shows_all(array: Any) -> bool:
+    """Tell whether an array owns its memory, or shows all that another owns: such a one may be written."""
+    base = array.base
+    return base is None or (type(base) is np.ndarray and base.base is None and base.nbytes == array.nbytes)
+
+
+def _is_part(was: Snapshot) -> bool:
     """Tell whether an array may show memory of another one in a way that is not seen by its base alone."""
     base = was.array.base
     return base is not None and (type(base) is not np.ndarray or base.base is not None)
@@ -369,6 +460,8 @@ def _committing(commits: list[tuple[Any, bool]], function: Callable[..., Any], o
     """Return what hands gradients to their tensors and calls a step of an optimizer."""
 
     def optimizer_step(*arrays: Any) -> None:
+        if stop_at_optimizers.get():
+            raise HandedOut(arrays)
         left = iter(arrays)
         for tensor, has in commits:
             tensor._need_extra().grad = wrap(next(left)) if has else None

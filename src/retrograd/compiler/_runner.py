@@ -12,9 +12,12 @@ from .._dtypes import get_default_dtype
 from .._generated import emit
 from .._graph.guards import Freed
 from .._graph.node import Slot
+from .._modes import NO_GRAD, PLAIN
 from .._settings import get_num_threads
-from ..tensor._aliasing.views import wrote
-from ..tensor._base import LEAF, edge_of, storage_of, wrap
+from ..tensor._aliasing.view_nodes import detached, replay, replaying_node
+from ..tensor._aliasing.views import MULTIPLE, register_view, wrote
+from ..tensor._aliasing.views import NO_GRAD as WITHOUT_GRADIENTS
+from ..tensor._base import LEAF, edge_of, materialise, storage_of, wrap
 from ..tensor._functions.generators import default_generator
 from ..tensor._recording.flat import EXACT
 from ._backward import Call, CompiledBackward
@@ -42,11 +45,20 @@ class Record:
             found.backward = grouped(found.backward)
             self.backward = found.backward.function("the backward of a compiled function")
         self.differentiable = _chooser(found)
-        self.wanted: Callable[..., list[Any]]  # the tensors of a call that get gradients
+        self.tensors: Callable[..., list[Any]]  # the tensors of a call, behind them their gradients
 
     def still_holds(self, args: Any, kwargs: Any) -> bool:
         """Tell whether the Python state that the function reads is as it was."""
         return self.holds(self.function, args, kwargs)
+
+
+def code_of(record: Record) -> str:
+    """Return what was recorded, forward and backward, as Python: the derivative as source."""
+    names = ("forward", "backward")
+    parts = [
+        one.text(name, readable=True)[0] for name, one in zip(names, record.recorded, strict=True) if one is not None
+    ]
+    return "\n\n\n".join(parts) + "\n"
 
 
 def runner(record: Record, mode: Any, paths: list[str], places: Any, facts: Any) -> Callable[..., Any]:
@@ -61,7 +73,7 @@ def runner(record: Record, mode: Any, paths: list[str], places: Any, facts: Any)
         "record": record, "Node": CompiledBackward, "program": record.program, "holds": record.holds, "function": record.function,
         "default_dtype": get_default_dtype, "the_dtype": get_default_dtype(), "threads": get_num_threads, "Slot": Slot,
         "device": chosen_device, "storage_of": storage_of, "wrote": wrote, "LEAF": LEAF, "Freed": Freed,
-        "none": frozenset(), "state_of_stream": default_generator.get_state,
+        "view_of": view_of, "detached": detached, "none": frozenset(), "state_of_stream": default_generator.get_state,
     }  # fmt: skip
     lines: list[str] = []
     different = ["mode is not mode_of_record", *check_lines(facts, scope)]
@@ -69,27 +81,69 @@ def runner(record: Record, mode: Any, paths: list[str], places: Any, facts: Any)
     lines += _refusing(different)
     lines += _tensor_lines(record, paths, places, scope)
     lines += _refusing(["not holds(function, args, kwargs)"])
+    numbers = _number_lines(found, scope, lines)
     if found.draws and found.seeds and not found.freed:
         lines.append("stream = state_of_stream()")
     lines += [
-        f"found = program({', '.join(f'a{at}' for at in range(len(found.tensors)))})",
+        f"found = program({', '.join([*[f'a{at}' for at in range(len(found.tensors))], *numbers])})",
         *_refusing(["found is None"]),
     ]
     lines += _effect_lines(found)
-    texts = _result_lines(record, lines)
+    texts = _result_lines(record, lines, scope)
     lines.append(f"return {rebuilt(found.result, lambda tensor: texts[id(tensor)], scope)}")
     text = "\n".join(["def run(mode, args, kwargs):", *[f"    {line}" for line in lines]])
     run: Any = emit("a call of a compiled function", text, scope)["run"]
+    grads = [f"t{owner}._extra.grad" for owner in found.owners]
+    text = "\n".join(
+        [
+            "def tensors(args, kwargs):",
+            *[f"    {line}" for line in _finding_lines(paths, found, scope)],
+            f"    return [{', '.join([*[f't{at}' for at in range(len(paths))], *grads])}]",
+        ]
+    )
+    record.tensors = emit("tensors of a call", text, scope)["tensors"]
     found.result = None  # tensors of the recording
     found.tensors = found.tensors[record.given :]
-    text = "".join(f"{path or f't{at}'}, " for at, path in enumerate(paths) if at in found.differentiated)
-    record.wanted = emit(
-        "tensors of a call",
-        f"def wanted(args, kwargs):\n    return [{text}]",
-        {f"t{at}": scope.get(f"t{at}") for at in range(len(paths))},
-    )["wanted"]
     run.record = record
     return run  # type: ignore[no-any-return]
+
+
+def _finding_lines(paths: list[str], found: Recorded, scope: dict[str, Any]) -> list[str]:
+    """Write how the tensors of a call are found, but for gradients."""
+    lines = []
+    for at, path in enumerate(paths):
+        if not path:
+            scope[f"t{at}"] = found.tensors[at]
+        elif not path.startswith("state"):
+            lines.append(f"t{at} = {path}")
+    at = len(paths) - sum(len(one.tensors) for one in found.optimizers)
+    for number, one in enumerate(found.optimizers):  # their states stand behind all others
+        scope[f"find{number}"] = one.finder()
+        lines.append(f"state = find{number}()")
+        lines += _refusing(["state is None"])
+        if one.tensors:
+            lines.append(f"{''.join(f't{at + k}, ' for k in range(len(one.tensors)))}= state")
+        at += len(one.tensors)
+    return lines
+
+
+def _number_lines(found: Recorded, scope: dict[str, Any], lines: list[str]) -> list[str]:
+    """Write how the numbers of optimizers are computed, and return their names in the order of the program's inputs."""
+    places = {id(tensor): at for at, tensor in enumerate(found.tensors)}
+    names: dict[int, str] = {}
+    for number, one in enumerate(found.optimizers):
+        if not one.used:
+            continue
+        scope[f"count{number}"] = one.counter()
+        counts = [places[id(one.optimizer.state[param]["step"])] for param in one.counts]
+        lines.append(f"now = count{number}({', '.join(f'a{at}' for at in counts)})")
+        lines += _refusing(["now is None"])
+        own = [f"count_of_{at}" for at in counts]
+        for _, _, place in one.used:
+            names[place] = f"n{place}"
+            own.append(names[place])
+        lines.append(f"{''.join(f'{name}, ' for name in own)}= now")
+    return [names[place] for place in sorted(names)]
 
 
 def _refusing(conditions: list[str]) -> list[str]:
@@ -102,7 +156,7 @@ def _refusing(conditions: list[str]) -> list[str]:
 def _tensor_lines(record: Record, paths: list[str], places: Any, scope: dict[str, Any]) -> list[str]:
     """Write how tensors are found, and what must hold of them."""
     found = record.found
-    lines: list[str] = []
+    lines = _finding_lines(paths, found, scope)
     names: dict[int, str] = {}
     count = len(found.tensors) - len(found.owners)
     for at, tensor in enumerate(found.tensors):
@@ -111,16 +165,12 @@ def _tensor_lines(record: Record, paths: list[str], places: Any, scope: dict[str
             owner = f"t{found.owners[at - count]}"
             lines += _refusing([f"{owner}._extra is None or {owner}._extra.hooked"])
             lines.append(f"{name} = {owner}._extra.grad")
-        elif paths[at]:
-            lines.append(f"{name} = {paths[at]}")
-        else:
-            scope[name] = tensor
         lines += _one_tensor(at, name, tensor, found, scope)
     if found.touches_grads:
         for at, tensor in enumerate(found.tensors[:count]):
             if tensor._edge is LEAF and at not in found.owners:
                 lines += _refusing([f"(e := t{at}._extra) is not None and (e.grad is not None or e.hooked)"])
-    first = {path for path in paths if path}
+    first = {path for path in paths if path and not path.startswith("state")}
     for path, tensor in places:  # one tensor in two places
         if path not in first:
             lines += _refusing([f"{path} is not {names[id(tensor)]}"])
@@ -130,8 +180,9 @@ def _tensor_lines(record: Record, paths: list[str], places: Any, scope: dict[str
         every = [f"id(t{at})" for at in range(count)]
         lines += _refusing([f"len({{{', '.join(every)}}}) != {count}"])
     if found.writes or found.touches_grads:  # different tensors on one memory
-        arrays = [f"id(a{at})" for at in range(len(found.tensors))]
-        written = ", ".join(f"id(a{at})" for at in found.writes)
+        owners = [f"m{at}" if at in found.writes else f"a{at}" for at in range(len(found.tensors))]
+        arrays = [f"id({owner})" for owner in owners]
+        written = ", ".join(f"id({owners[at]})" for at in found.writes)
         for at in range(len(found.tensors)) if found.writes else ():
             if at not in found.writes:
                 parts = f"type(b) is not ndarray or b.base is not None or id(b) in ({written},)"
@@ -146,7 +197,7 @@ def _one_tensor(at: int, name: str, tensor: Any, found: Recorded, scope: dict[st
     scope[f"type{at}"], scope[f"d{at}"] = type(tensor), array.dtype
     lines = _refusing([f"type({name}) is not type{at}"])
     lines.append(f"a{at} = {name}._array")
-    if not array.shape and at not in found.writes:  # which may be kept as a number
+    if not array.shape and at not in found.writes and at not in found.counted:  # which may be kept as a number
         scope[f"number{at}"] = array.dtype.type
         lines += [f"if type(a{at}) is number{at}:", f"    a{at} = asarray(a{at})"]
     different = f"type(a{at}) is not ndarray or a{at}.dtype is not d{at} or a{at}.shape != {array.shape}"
@@ -159,13 +210,15 @@ def _one_tensor(at: int, name: str, tensor: Any, found: Recorded, scope: dict[st
     else:
         different += f" or {name}._edge is None"
     if at in found.writes:
-        different += f" or a{at}.base is not None or not a{at}.flags.writeable"
+        owner = f"(m{at} := a{at} if a{at}.base is None else a{at}.base)"  # of its memory, all of which it must show
+        different += f" or type({owner}) is not ndarray or m{at}.base is not None or m{at}.nbytes != {array.nbytes}"
+        different += f" or not a{at}.flags.writeable"
     lines += _refusing([different, f"(s := {name}._storage) is not None and s.inference"])
     return lines
 
 
 def _effect_lines(found: Recorded) -> list[str]:
-    lines: list[str] = []
+    lines = [f"a{at}.fill(count_of_{at})" for at in found.counted]
     for at, count in found.writes.items():
         lines += [f"wrote(t{at})"] * count
     for at, place in found.grads.items():
@@ -173,7 +226,7 @@ def _effect_lines(found: Recorded) -> list[str]:
     return lines
 
 
-def _result_lines(record: Record, lines: list[str]) -> dict[int, str]:
+def _result_lines(record: Record, lines: list[str], scope: dict[str, Any]) -> dict[int, str]:
     """Write the tensors of the result with their node, and return their names."""
     found = record.found
     if found.seeds:
@@ -189,30 +242,49 @@ def _result_lines(record: Record, lines: list[str]) -> dict[int, str]:
     texts: dict[int, str] = {}
     seed = 0
     for identity, out in found.outputs.items():
-        if out.given:
-            texts[identity] = f"t{out.index}"
-            continue
-        edge = "None"
-        if out.requires_grad:
-            edge = "node" if found.seeds == 1 else f"Slot(node, {seed})"
-            seed += 1
-        texts[identity] = name = f"r{out.index}"
-        lines.append(f"{name} = wrap(found[{out.index}], {edge})")
+        name = f"r{len(texts)}"
+        if out.kind == "given":
+            name = f"t{out.index}"
+        elif out.kind == "gradient":
+            name = f"t{out.index}._extra.grad"
+        elif out.kind == "view":
+            scope[f"view_{name}"] = out.view.steps, out.view.made_in, out.follows
+            lines.append(f"{name} = view_of({texts[out.source]}, *view_{name})")
+        elif out.kind == "detached":
+            lines.append(f"{name} = detached({texts[out.source]})")
+        else:
+            edge = "None"
+            if out.requires_grad:
+                edge = "node" if found.seeds == 1 else f"Slot(node, {seed})"
+                seed += 1
+            lines.append(f"{name} = wrap(found[{out.index}], {edge})")
+            if out.version:
+                lines.append(f"storage_of({name}).version = {out.version}")
+        texts[identity] = name
     if found.seeds:
         lines.append(f"node.versions = {_versions(found, texts)}")
     return texts
+
+
+def view_of(base: Any, steps: tuple[Any, ...], made_in: str, follows: bool) -> Any:
+    """Make a view of a tensor again; `follows` says whether gradients go through it."""
+    result = wrap(replay(materialise(base), steps))
+    register_view(base, result, steps, NO_GRAD if made_in == WITHOUT_GRADIENTS else PLAIN, made_in == MULTIPLE)
+    if follows:
+        result._edge = replaying_node(result)
+    return result
 
 
 def _versions(found: Recorded, texts: dict[int, str]) -> str:
     """Write the versions of the memory that is saved: of inputs that are saved, and of results that are."""
     memories = {value.buffer for value in found.saved}
     entries = []
-    for at, value in enumerate(found.forward.inputs):
+    for at, value in enumerate(found.forward.inputs[: len(found.tensors)]):
         if value.buffer in memories:
             entries.append(f"((s := storage_of(t{at})), s.version, a{at})")
     for identity, out in found.outputs.items():
-        if not out.given and found.forward.results[out.index].buffer in memories:
-            entries.append(f"(storage_of({texts[identity]}), 0, {texts[identity]}._array)")
+        if out.kind == "made" and found.forward.results[out.index].buffer in memories:
+            entries.append(f"(storage_of({texts[identity]}), {out.version}, {texts[identity]}._array)")
     return f"({''.join(f'{entry}, ' for entry in entries)})"
 
 
@@ -231,6 +303,9 @@ def _chooser(found: Recorded) -> Callable[[Any], list[Any]]:
                 walk(one, f"{path}[{name!r}]")
 
     walk(found.result, "r")
+    for identity, out in found.outputs.items():  # a tensor of which only views are returned
+        if out.kind == "view" and out.source not in paths and identity in paths:
+            paths[out.source] = f"{paths[identity]}._base"
     order = [paths[identity] for identity, out in found.outputs.items() if out.requires_grad]
     text = f"def choose(r):\n    return [{', '.join(order)}]"
     return emit("results of a compiled function", text, {})["choose"]  # type: ignore[no-any-return]

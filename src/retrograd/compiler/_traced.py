@@ -17,6 +17,7 @@ it unchanged.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -239,10 +240,12 @@ _functions: dict[tuple[str, bool], Any] = {}
 
 def _function_of(primitive: Primitive, first: Any) -> Any:
     """Return what runs a primitive on NumPy's arrays: the same as `Primitive.run`, with fewer questions where that is known."""
-    simple = not primitive.widens and not primitive.exact and hasattr(numpy_namespace, primitive.name)
+    simple = not primitive.widens and not primitive.exact
     found = _functions.get((primitive.name, simple))
     if found is None:
-        if simple:
+        if simple and primitive.implementation is not None:
+            found = partial(primitive.implementation, numpy_namespace)
+        elif simple and hasattr(numpy_namespace, primitive.name):
             found = getattr(numpy_namespace, primitive.name)
         else:
 

@@ -1,12 +1,19 @@
-"""The first call of a record: its program and eager must agree, or the record is thrown away.
+"""The trial of a record: its program and eager must agree in one call, or the record is thrown away.
 
-A function without effects can be run twice. So a record is used only after one call in which its results, their layout and their
-gradients were those of eager. What differs by more than rounding is a fault of the compiler, or of the analysis, and the function
-stays in eager.
+Note [Trials]
+The first call with a record runs its program on copies of everything that it could change, and notes what came of it: the results
+with their layout and their gradients, the numbers of all tensors that were there, their gradients and versions, and where the stream of
+random numbers stands. Then everything is put back, and the call is run in eager: so what a user gets and what changes is eager's. What
+differs by more than rounding is a fault of the compiler, or of the analysis, and the function stays in eager.
+
+Optimizers that the program calls keep state of their own, of which there is no copy. A program is run up to the first call of one,
+and the gradients with which it would be called are compared with those of the recording.
 """
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,75 +22,191 @@ from .. import autograd
 from .._core.numpy_namespace import is_half
 from .._modes import using
 from ..tensor._base import wrap
+from ..tensor._functions.generators import default_generator
 from ..tensor._recording.flat import EXACT
+from ._program import Program
+from ._recording import HandedOut, Snapshot, stop_at_optimizers
 
 
-def difference(made: Any, expected: Any, inputs: list[Any]) -> str | None:
-    """Say in which way results differ from those of eager; None if they do not."""
-    pairs: list[tuple[Any, Any]] = []
-    found = _structures(made, expected, pairs)
-    if found is not None:
+class Trial:
+    """One call of a new record. See Note [Trials]."""
+
+    def __init__(self, run: Any, mode: Any, args: Any, kwargs: Any, retry: Any) -> None:
+        self.run, self.record, self.call = run, run.record, (mode, args, kwargs)
+        self.retry = retry  # what the record gives if it is not for the call
+        self.tensors = self.record.tensors(args, kwargs)
+        self.relative = rounding(self.record.recorded)
+        self.wrong: str | None = None
+        self.draws = self.record.found.draws
+        self.before = default_generator.get_state() if self.draws else None
+        self.versions = [_version(one) for one in self.tensors]
+        self.made: Any = None
+        self._try()
+
+    def _try(self) -> None:
+        """Run the program on copies."""
+        snapshots = [Snapshot(one) for one in self.tensors]
+        try:
+            if self.record.has_effects:
+                for one in snapshots:
+                    _put_aside(one)
+            self.made = self._run()
+        except HandedOut as found:
+            self._compare_handed_out(found.arrays)
+        except Exception as error:  # which eager will raise, too, or it is the compiler's own
+            self.wrong = f"{type(error).__name__}: {error}"
+        finally:
+            if self.record.has_effects:
+                for one in snapshots:
+                    one.restore()
+            if self.before is not None:
+                default_generator.set_state(self.before)
+
+    def _run(self) -> Any:
+        token = stop_at_optimizers.set(True)
+        try:
+            result = self.run(*self.call)
+        finally:
+            stop_at_optimizers.reset(token)
+        if result is self.retry:
+            self.wrong = "its guards do not hold right after it was recorded"
+            return None
+        return self._described(result, [0] * len(self.tensors))
+
+    def _compare_handed_out(self, arrays: tuple[Any, ...]) -> None:
+        for one, other in zip(arrays, self.record.found.handed_out, strict=False):
+            if not are_close(one, other, self.relative):
+                self.wrong = "a gradient with which an optimizer is called"
+
+    def _described(self, result: Any, versions: list[int]) -> list[tuple[str, Any]]:
+        """List what is to be seen after a call."""
+        found: list[tuple[str, Any]] = []
+        outs: list[Any] = []
+        _describe(result, found, outs, {id(one): at for at, one in enumerate(self.tensors)})
+        found.append(("the gradients of results", self._gradients(outs)))
+        if self.record.has_effects:
+            for tensor, version in zip(self.tensors, versions, strict=True):
+                grad = None if tensor._extra is None else tensor._extra.grad
+                found += [
+                    ("the numbers of a tensor that was there", _kept(tensor._array)),
+                    ("how often a tensor was written", _version(tensor) - version),
+                    ("the gradient of a tensor that was there", None if grad is None else _kept(grad._array)),
+                ]
+        if self.draws:
+            found.append(("the stream of random numbers", _kept(default_generator.get_state()._array)))
         return found
-    for one, other in pairs:
-        if one is other:
-            continue
-        if one.shape != other.shape or one.dtype != other.dtype or one.stride() != other.stride():
-            return "the shape, the dtype or the strides of a result"
-        if one.requires_grad != other.requires_grad:
-            return "whether a result requires gradients"
-        if not _are_close(one._array, other._array):
-            return "the numbers of a result"
-    return _gradients(pairs, inputs)
 
+    def _gradients(self, outs: list[Any]) -> Any:
+        """Return the gradients of results, or what is said if their graph cannot be gone through: the function may have freed it."""
+        wanted = [self.tensors[at] for at in self.record.differentiated]
+        if not outs or not wanted or any(map(_has_hooks, wanted)):
+            return None
+        seeds = [
+            wrap(np.linspace(0.5, 1.5, one._array.size).reshape(one._array.shape).astype(one._array.dtype))
+            for one in outs
+        ]
+        try:
+            with using(grad=True):
+                grads = autograd.grad(outs, wanted, seeds, retain_graph=True, allow_unused=True)
+        except RuntimeError as error:
+            return str(error).partition("(")[0]
+        return [None if one is None else _kept(one._array) for one in grads]
 
-def _structures(made: Any, expected: Any, pairs: list[tuple[Any, Any]]) -> str | None:
-    if type(made) is not type(expected):
-        return "the structure of the result"
-    if type(made) in EXACT:
-        pairs.append((made, expected))
-    elif isinstance(made, (tuple, list)):
-        if len(made) != len(expected):
+    def difference(self, result: Any) -> str | None:
+        """Say in what the program differs from eager, which has given `result`; None if in nothing that matters."""
+        if self.wrong is not None or self.made is None:
+            return self.wrong
+        expected = self._described(result, self.versions)
+        if len(expected) != len(self.made):
             return "the structure of the result"
-        for one, other in zip(made, expected, strict=True):
-            if (found := _structures(one, other, pairs)) is not None:
-                return found
-    elif type(made) is dict:
-        if list(made) != list(expected):
-            return "the structure of the result"
-        return _structures(list(made.values()), list(expected.values()), pairs)
-    elif made is not expected and repr(made) != repr(expected):
-        return "a result that is no tensor"
-    return None
-
-
-def _gradients(pairs: list[tuple[Any, Any]], inputs: list[Any]) -> str | None:
-    pairs = [(one, other) for one, other in pairs if one.requires_grad and one is not other]
-    if not pairs or not inputs:
+        for (what, one), (also, other) in zip(self.made, expected, strict=True):
+            if what != also or not _alike(one, other, self.relative):
+                return what
         return None
-    with using(grad=True):
-        sides = []
-        for outs in zip(*pairs, strict=True):
-            seeds = [wrap(np.ones(tuple(one.shape), one._array.dtype)) for one in outs]
-            sides.append(autograd.grad(outs, inputs, seeds, retain_graph=True, allow_unused=True))
-    for one, other in zip(*sides, strict=True):
-        if (one is None) is not (other is None):
-            return "which gradients there are"
-        if one is not None and (one.shape != other.shape or not _are_close(one._array, other._array)):
-            return "the numbers of a gradient"
-    return None
 
 
-def _are_close(one: Any, other: Any) -> bool:
+def _put_aside(one: Snapshot) -> None:
+    """Give a tensor copies of its memory and its gradient for the time of a trial."""
+    tensor, array = one.tensor, one.array
+    if type(array) is np.ndarray:
+        own = array.copy("K")
+        if own.strides == array.strides:  # else it is part of other memory, and no program writes into it
+            tensor._array = own if array.base is None else own[...]
+    tensor._storage = None
+    tensor._extra = copy.copy(one.extra)
+
+
+def _version(tensor: Any) -> int:
+    return 0 if tensor._storage is None else tensor._storage.version
+
+
+def _has_hooks(tensor: Any) -> bool:
+    """Tell whether a user would notice that gradients come to a tensor."""
+    extra = tensor._extra
+    return extra is not None and bool(extra.hooked or extra.hooks or extra.retains_grad)
+
+
+def _kept(array: Any) -> Any:
+    return np.array(array) if type(array) is np.ndarray else array
+
+
+def _describe(tree: Any, found: list[tuple[str, Any]], outs: list[Any], places: dict[int, int]) -> None:
+    """List what is to be seen of a result, and its tensors that require gradients."""
+    kind = type(tree)
+    if kind in EXACT:
+        if id(tree) in places:
+            found.append(("which argument a result is", places[id(tree)]))
+            return
+        facts = tree.shape, tree.dtype, tree.stride()
+        found.append(("the shape, the dtype or the strides of a result", facts))
+        found.append(("whether a result requires gradients or is a view", (tree.requires_grad, tree._is_view())))
+        found.append(("the numbers of a result", _kept(tree._array)))
+        if tree.requires_grad:
+            outs.append(tree)
+    elif isinstance(tree, (tuple, list)):
+        found.append(("the structure of the result", (kind, len(tree))))
+        for one in tree:
+            _describe(one, found, outs, places)
+    elif kind is dict:
+        found.append(("the structure of the result", list(tree)))
+        for one in tree.values():
+            _describe(one, found, outs, places)
+    else:
+        found.append(("a result that is no tensor", repr(tree)))
+
+
+def _alike(one: Any, other: Any, relative: float) -> bool:
+    if isinstance(one, (np.ndarray, np.generic)):
+        return isinstance(other, (np.ndarray, np.generic)) and are_close(one, other, relative)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(_alike(a, b, relative) for a, b in zip(one, other, strict=True))
+    return type(one) is type(other) and bool(one == other)
+
+
+def rounding(programs: Iterable[Program | None]) -> float:
+    """Return by how much numbers may differ that programs compute: by the rounding of the narrowest dtype in them."""
+    steps = [step for one in programs if one is not None for step in one.steps]
+    dtypes = {value.dtype for step in steps for value in (*step.values, *step.makes)}
+    return max([_relative(dtype) for dtype in dtypes if dtype is not None], default=0.0)
+
+
+def _relative(dtype: Any) -> float:
+    if dtype.kind not in "fcV":
+        return 0.0
+    width = dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
+    return 2e-2 if is_half(dtype) else 1e-3 if width == 4 else 1e-7
+
+
+def are_close(one: Any, other: Any, relative: float) -> bool:
+    """Tell whether two arrays are the same but for rounding."""
     one, other = np.asarray(one), np.asarray(other)
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
     if one.dtype.kind not in "fcV" or not one.size:
         return bool((one == other).all())
+    relative = max(relative, _relative(one.dtype))
     if one.dtype.kind != "c":
-        relative = 2e-2 if is_half(one.dtype) else 1e-3 if one.dtype.itemsize == 4 else 1e-7
         one, other = one.astype(np.float64), other.astype(np.float64)
-    else:
-        relative = 1e-3 if one.dtype.itemsize == 8 else 1e-7
     finite = np.isfinite(other)
     scale = np.abs(other[finite]).max(initial=0.0)
     return bool(np.allclose(one, other, rtol=relative, atol=relative * (0.1 * scale + 1e-3), equal_nan=True))

@@ -85,19 +85,32 @@ class SGD(RuleOptimizer):
 
     @classmethod
     def _prepare(cls, param: Any, state: State, options: Options, shared: Shared) -> Prepared:
-        momentum = options["momentum"]
         buffer, first = None, False
-        if momentum:
+        if options["momentum"]:
             buffer = state.get("momentum_buffer")
             if buffer is None:
                 first = True
                 buffer = state["momentum_buffer"] = empty_like(param)
         numbers = shared.get(first)
         if numbers is None:
-            weight_decay, nesterov = options["weight_decay"], options["nesterov"]
-            numbers = options["lr"], momentum, options["dampening"], weight_decay, nesterov, first
-            shared[first] = numbers
+            numbers = shared[first] = (*cls._numbers(0.0, options)[:-1], first)
         return (buffer,), numbers
+
+    @classmethod
+    def _buffers(cls, state: State, options: Options) -> tuple[Any, ...]:
+        return (state["momentum_buffer"] if options["momentum"] else None,)
+
+    @staticmethod
+    def _numbers(step: float, options: Options) -> tuple[Any, ...]:
+        weight_decay, nesterov = options["weight_decay"], options["nesterov"]
+        return (
+            options["lr"],
+            options["momentum"],
+            options["dampening"],
+            weight_decay,
+            nesterov,
+            False,
+        )  # not the first step
 
 
 def sgd(

@@ -1,0 +1,256 @@
+"""Results of compiled functions: views, tensors outside of the graph and gradients are what they are in eager, in every call."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+import retrograd as torch
+from retrograd.compiler import _runner, _verifying
+
+
+def transposed(x: Any) -> Any:
+    return (x.t(),)
+
+
+def view_of_a_result(x: Any) -> Any:
+    return ((x * 2).t(),)
+
+
+def several_views(x: Any) -> Any:
+    return (x * 2).unbind(0)
+
+
+def all_kinds(x: Any) -> Any:
+    y = x * 2
+    return y.t(), x.exp()[1], x.view(12), y
+
+
+def written_and_shown(x: Any) -> Any:
+    y = x * 2
+    y.mul_(3)
+    return y, y.detach(), y[0]
+
+
+def without_gradients(x: Any) -> Any:
+    with torch.no_grad():
+        return x[0], x.t()
+
+
+def without_and_then_with(x: Any) -> Any:
+    with torch.no_grad():
+        y = x.t()
+    return (y[0],)
+
+
+def outside_of_the_graph(x: Any) -> Any:
+    return x.detach(), x.exp()
+
+
+def view_of_what_was_written(x: Any) -> Any:
+    y = x * x
+    y[0] = 1
+    return y[1:], y.sum()
+
+
+def its_gradient(x: Any) -> Any:
+    x.exp().sum().backward()
+    return (x.grad,)
+
+
+FUNCTIONS = [
+    transposed, view_of_a_result, several_views, all_kinds, written_and_shown, without_gradients, without_and_then_with,
+    outside_of_the_graph, view_of_what_was_written, its_gradient,
+]  # fmt: skip
+
+
+def facts(x: Any, results: Any) -> Any:
+    bases = [one if one._base is None else one._base for one in results]
+    return [
+        (one.shape, one.stride(), one.requires_grad, one.is_leaf, one._is_view(), base is x, one is x.grad)
+        for one, base in zip(results, bases, strict=True)
+    ], [[one is other for other in bases] for one in bases]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_results_show_what_they_show_in_eager(function: Any) -> None:
+    compiled = torch.compile(function, fullgraph=function is not without_and_then_with)
+    for number in range(3):
+        sides = []
+        for run in (function, compiled):
+            torch.manual_seed(number)
+            x = torch.randn(4, 3, requires_grad=True)
+            results = run(x)
+            total = sum((one * (at + 1.5)).sum() for at, one in enumerate(results))
+            grads = torch.autograd.grad(total, x, allow_unused=True) if total.requires_grad else ()
+            described, numbers = facts(x, results), [one.detach().clone() for one in results]
+            shown = [one.detach() for one in (x, *results)]
+            shown[1].mul_(2)  # seen through whatever shares its memory
+            sides.append((described, numbers, grads, shown))
+        assert sides[0][0] == sides[1][0]
+        for one, other in zip(sides[1][1:], sides[0][1:], strict=True):
+            torch.testing.assert_close(one, other)
+
+
+def test_a_view_made_by_several_must_not_be_written() -> None:
+    compiled = torch.compile(several_views, fullgraph=True)
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="returns multiple views"):
+            compiled(torch.ones(2, 2, requires_grad=True))[0].mul_(2)
+
+
+# ---- a wrong program is noticed ----
+def writes(x: Any, y: Any) -> Any:
+    x.add_(y)
+    return x * y
+
+
+def makes_gradients(w: Any) -> Any:
+    w.exp().sum().backward()
+
+
+def computes(x: Any) -> Any:
+    return x.exp()
+
+
+@pytest.mark.parametrize(
+    ("function", "made", "reason"),
+    [
+        (writes, lambda: (torch.ones(3), torch.ones(3)), "the numbers of a"),
+        (makes_gradients, lambda: (torch.ones(3, requires_grad=True),), "the gradient of a tensor that was there"),
+        (computes, lambda: (torch.ones(3),), "the numbers of a result"),
+    ],
+)
+def test_a_wrong_program_is_thrown_away(monkeypatch: pytest.MonkeyPatch, function: Any, made: Any, reason: str) -> None:
+    grouped = _runner.grouped
+
+    def spoiled(program: Any) -> Any:
+        steps = grouped(program)
+        original = steps.function
+
+        def function_of(what: str) -> Any:
+            run = original(what)
+
+            def wrong(*arrays: Any) -> Any:
+                found = run(*arrays)
+                for one in (*found, *(arrays if function is writes else ())):
+                    one += 0.5
+                return found
+
+            return wrong
+
+        steps.function = function_of
+        return steps
+
+    monkeypatch.setattr(_runner, "grouped", spoiled)
+    compiled = torch.compile(function)
+    for _ in range(3):
+        args, others = made(), made()
+        expected, found = function(*others), compiled(*args)
+        for one, other in zip(args, others, strict=True):
+            torch.testing.assert_close((one, one.grad), (other, other.grad))
+            assert one._version == other._version
+        torch.testing.assert_close(found, expected)
+    assert reason in compiled._compiled.reasons[0]
+    assert not compiled._compiled.records
+
+
+def test_a_trial_calls_no_hooks() -> None:
+    seen: list[Any] = []
+    x = torch.ones(3, requires_grad=True)
+    x.register_hook(seen.append)
+    compiled = torch.compile(computes)
+    results = [compiled(x) for _ in range(2)]
+    assert not seen
+    results[1].sum().backward()
+    assert len(seen) == 1
+
+
+def test_rounding_is_that_of_the_narrowest_numbers() -> None:
+    def mixed(x: Any, y: Any) -> Any:
+        return x.double() * y
+
+    compiled = torch.compile(mixed)
+    compiled(torch.ones(3), torch.ones(3, dtype=torch.float64))
+    assert _verifying.rounding(compiled._compiled.records[0].record.recorded) == 1e-3
+
+
+# ---- the record as text ----
+def test_the_newest_record_is_shown_as_python() -> None:
+    compiled = torch.compile(computes)
+    assert compiled.code == ""
+    compiled(torch.ones(3, requires_grad=True))
+    scope: dict[str, Any] = {}
+    exec(compiled.code, {"exp": torch.exp, "multiply": torch.mul}, scope)
+    assert "def backward(" in compiled.code
+    out, *saved = scope["forward"](torch.ones(3))
+    torch.testing.assert_close(out, torch.ones(3).exp())
+    torch.testing.assert_close(scope["backward"](*saved, torch.full((3,), 2.0))[0], 2 * torch.ones(3).exp())
+    assert compiled.code == torch.compiler.explain(compiled).code
+    torch.compiler.reset()
+    assert compiled.code == ""
+
+
+def test_the_code_of_a_module() -> None:
+    class Coded(torch.nn.Linear):
+        code = "of its own"
+
+    for module, expected in ((Coded(2, 2), "of its own"), (torch.nn.Linear(2, 2), "def forward(")):
+        compiled = torch.compile(module)
+        compiled(torch.ones(1, 2))
+        assert compiled.code.startswith(expected)
+
+
+# ---- around and inside ----
+def sine(x: Any) -> Any:
+    return (x.sin() * x).sum()
+
+
+def forward_mode(x: Any, t: Any) -> Any:
+    return torch.func.jvp(sine, (x,), (t,))
+
+
+def by_functional(x: Any, t: Any) -> Any:
+    return torch.autograd.functional.hvp(sine, (x,), (t,))
+
+
+@pytest.mark.parametrize("function", [forward_mode, by_functional])
+def test_forward_mode_is_compiled(function: Any) -> None:
+    compiled = torch.compile(function, fullgraph=True)
+    for number in range(3):
+        x, t = torch.randn(2, 3).add(number).unbind()
+        x, t = x.clone(), t.clone()
+        torch.testing.assert_close(compiled(x, t), function(x, t))
+
+
+def test_forward_mode_goes_through_a_compiled_function() -> None:
+    compiled = torch.compile(sine)
+    for number in range(3):
+        x, t = torch.full((3,), number + 0.5), torch.ones(3)
+        torch.testing.assert_close(torch.func.jvp(compiled, (x,), (t,)), torch.func.jvp(sine, (x,), (t,)))
+        compiled(x)
+
+
+def calls_of_global_hooks(library: Any, backend: str) -> Any:
+    """Return which modules a hook for all sees in three calls, and the warnings."""
+    model = library.compile(library.nn.Sequential(library.nn.Linear(2, 2), library.nn.ReLU()), backend=backend)
+    if library is torch:  # torch forgets the hooks of modules inside that come after the first call
+        model(library.ones(1, 2))
+    seen: list[str] = []
+    handle = library.nn.modules.module.register_module_forward_hook(lambda one, *_: seen.append(type(one).__name__))
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            for _ in range(3):
+                model(library.ones(1, 2))
+    finally:
+        handle.remove()
+    return seen, {str(one.message) for one in told}
+
+
+@pytest.mark.oracle
+def test_hooks_of_all_modules_are_called_as_in_torch() -> None:
+    oracle = pytest.importorskip("torch")
+    assert calls_of_global_hooks(torch, "inductor") == calls_of_global_hooks(oracle, "eager")
