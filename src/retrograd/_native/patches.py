@@ -51,7 +51,7 @@ class Layout:
         self.columns = -(-self.places // max(1, blocks))  # of a product
         self.image = channels * prod(self.room) + LANES * self.stride
         self.before = self.reaches[-1] * (kernel[-1] - 1)  # numbers in front of patches that are read and not used
-        self.patches = self.before + channels * prod(kernel) * self.places + LANES
+        self.patches: int = self.before + channels * prod(kernel) * self.places + LANES
         self.turns = LANES <= self.rows <= TURNED // max(1, self.places)
 
     @property
