@@ -71,6 +71,8 @@ COMPARED: Final = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oe
 COMPARED_INTEGERS: Final = {"lt": "{u}lt", "le": "{u}le", "gt": "{u}gt", "ge": "{u}ge", "eq": "eq", "ne": "ne"}
 # what is said of a loop of few turns
 SHORT: Final = ('!{!"llvm.loop.vectorize.predicate.enable", i1 true}', '!{!"llvm.loop.interleave.count", i32 1}')
+# and of one whose turns are known, before LLVM makes vectors of them
+WHOLE: Final = ('!{!"llvm.loop.unroll.disable"}',)
 
 
 def _number(value: Any, type: str) -> str:
@@ -162,7 +164,7 @@ class _Text:
             self.metadata.append(f'!{{!"llvm.loop.parallel_accesses", {group}}}')
             accesses = len(self.metadata) - 1
             hints = []
-            for hint in SHORT if loop.short else ():
+            for hint in (*(SHORT if loop.short else ()), *(WHOLE if loop.whole else ())):
                 self.metadata.append(hint)
                 hints.append(f", !{len(self.metadata) - 1}")
             number = len(self.metadata)
@@ -221,12 +223,16 @@ class _Text:
         return self.put(f"getelementptr i8, ptr {base}, i64 {offset}")
 
     def _product(self, step: Step) -> str:
-        """Call BLAS's product of matrices by its address: `detail` has what is known, the arguments are pointers."""
-        cell, x, y, out = map(self.of, step.args)
+        """Call BLAS's product of matrices by its address.
+
+        The arguments are pointers, sizes and how far rows are apart; `detail` says which matrices are transposed, and whether the
+        product is added to what is there.
+        """
+        cell, x, y, out, rows, columns, inner, x_step, y_step, out_step = map(self.of, step.args)
         function = self.put(f"load ptr, ptr {cell}")
-        left, right, rows, columns, inner, x_step, y_step, out_step, add = step.detail
+        *transposed, add = step.detail
         number, one, old = TYPES[step.type], _number(1.0, step.type), _number(1.0 if add else 0.0, step.type)
-        turned = [112 if one else 111 for one in (left, right)]
+        turned = [112 if one else 111 for one in transposed]
         self.line(
             f"call void {function}(i32 101, i32 {turned[0]}, i32 {turned[1]}, i64 {rows}, i64 {columns}, i64 {inner}, {number} {one}, "
             f"ptr {x}, i64 {x_step}, ptr {y}, i64 {y_step}, {number} {old}, ptr {out}, i64 {out_step})"

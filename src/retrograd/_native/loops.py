@@ -67,7 +67,8 @@ class Carried:
 class Loop:
     """Count from `begin` to `end`; `free` says that its turns do not depend on one another, but for what is carried.
 
-    `short` says that turns are few: what is left over of the last vector is worth a masked one.
+    `short` says that turns are few: what is left over of the last vector is worth a masked one. `whole` says that their number is known
+    and makes whole vectors: they are not to be written out one by one.
     """
 
     index: Step
@@ -77,6 +78,7 @@ class Loop:
     carried: list[Carried] = field(default_factory=list)
     body: list[Any] = field(default_factory=list)
     short: bool = False
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,11 +138,24 @@ class Nest:
         """Return the pointer some elements behind another."""
         return self._write(Step("offset", "ptr", (base.step, self.step_of(elements * width))))
 
+    def product(
+        self, function: Value, x: Value, y: Value, out: Value, sizes: Sequence[Any], steps: Sequence[Any], type: str,
+        *, turned: bool = False, add: bool = False,
+    ) -> None:  # fmt: skip
+        """Multiply matrices by BLAS's `function` (`blas.cell`): `sizes` are rows, columns and what is summed over, `steps` from row to row.
+
+        The second lies transposed if it is `turned`; the product is put where `out` is, or added there.
+        """
+        args = (function.step, x.step, y.step, out.step, *[self.step_of(n) for n in (*sizes, *steps)])
+        self._write(Step("product", type, args, (False, turned, add)))
+
     # ---- loops ----
     @contextmanager
-    def loop(self, begin: Any, end: Any, free: bool = False, short: bool = False) -> Iterator[Value]:
+    def loop(
+        self, begin: Any, end: Any, free: bool = False, short: bool = False, whole: bool = False
+    ) -> Iterator[Value]:
         """Count from `begin` to `end`; see `Loop`."""
-        loop = Loop(Step("index", I64), self.step_of(begin), self.step_of(end), free, short=short)
+        loop = Loop(Step("index", I64), self.step_of(begin), self.step_of(end), free, short=short, whole=whole)
         self.at.append(loop)
         outside, self.at = self.at, loop.body
         yield Value(self, loop.index)

@@ -18,6 +18,7 @@ import numpy as np
 from .._core.numpy_namespace import is_half
 from .._core.parallel import over_ranges
 from .._native import nests, windows
+from .._native import patches as native
 from .._thresholds import PATCHES as PART
 from .._thresholds import PATCHES_KEPT as KEPT
 from .._thresholds import WIDE_CONVOLUTION as WORTH_THREADS
@@ -189,6 +190,16 @@ def _rows(weight):
 
 
 # ---- the three products ----
+def _native_layout(arrays, channels, made, groups, size, places, kernel, stride, padding, dilation):
+    """Return how a kernel goes over the patches of images (n, channels, *size); None if there is none for such arrays."""
+    if not native.takes_images(*[a for a in arrays if a is not None]):
+        return None
+    layout = native.layout_of(
+        channels, made, groups, tuple(size), tuple(places), tuple(kernel), stride, padding, dilation
+    )
+    return layout if layout.is_worth else None
+
+
 def _parts(start, end, of_each):
     """Return the slices of a batch whose patches are made together."""
     step = max(1, PART // max(1, of_each))
@@ -226,6 +237,9 @@ def convolve(xp, x, weight, bias=None, *, size, stride, padding, dilation, group
         layout = windows.layout_of(x.shape[2:], tuple(size), kernel, stride, padding, dilation)
         bias = None if bias is None else np.ascontiguousarray(bias)
         return windows.sums(np.ascontiguousarray(x), _rows(weight), layout, bias=bias), None
+    spread = x.shape[1], weight.shape[0], groups, x.shape[2:], size, kernel, stride, padding, dilation
+    if (layout := _native_layout((x, weight, bias), *spread)) is not None:
+        return native.convolve(x, weight, bias, layout), None
     matrices = _by_group(weight, groups)
     rows = matrices.shape[-2]
     of_each = inner * groups * places
@@ -265,6 +279,9 @@ def convolve_weight(xp, g, x, *, size, stride, padding, dilation, groups, patche
         layout = windows.layout_of(x.shape[2:], g.shape[2:], tuple(size), stride, padding, dilation)
         images = windows.products(np.ascontiguousarray(g), np.ascontiguousarray(x), layout)
         return images.sum(0, dtype=np.float64).astype(g.dtype).reshape(shape)
+    spread = x.shape[1], channels, groups, x.shape[2:], g.shape[2:], size, stride, padding, dilation
+    if patches is None and (layout := _native_layout((g, x), *spread)) is not None:
+        return native.convolve_weight(g, x, layout).reshape(shape)
     rows, of_each = channels // groups, inner * groups * places
     if count == 1 < groups and patches is None:
         return convolve_weights(
@@ -363,6 +380,9 @@ def convolve_input(xp, g, weight, *, size, stride, padding, dilation, groups):
     if _is_depthwise(g, out.shape[1], kernel, groups):
         layout = windows.layout_of(tuple(size), g.shape[2:], kernel, stride, padding, dilation)
         return windows.spread(np.ascontiguousarray(g), _rows(weight), layout)
+    spread = out.shape[1], channels, groups, size, g.shape[2:], kernel, stride, padding, dilation
+    if (layout := _native_layout((g, weight), *spread)) is not None:
+        return native.convolve_input(g, weight, layout)
     matrices = _by_group(weight, groups).swapaxes(-1, -2).copy()
     rows, of_each = channels // groups, inner * groups * places
 

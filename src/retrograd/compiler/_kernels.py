@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Callable
-from functools import cache
 from struct import Struct
 from typing import Any
 
 import numpy as np
-from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
 from .._generated import emit
+from .._native import blas, llvm, machine
 from .._native import expression as ex
-from .._native import llvm, machine
 from .._native.expression import I64, Expr
 from .._native.loops import COMBINE, Carried, Function, Loop, _expanded, start_of
 from .._native.loops import Step as Operation
@@ -27,24 +24,6 @@ FLOPS = 1 << 22  # of a product: larger ones, too
 DATA = object.__basicsize__  # where an array keeps the address of its memory
 
 
-@cache
-def _blas() -> dict[str, int]:
-    """Return the addresses of BLAS's products in NumPy's own library; none where they are not to be found."""
-    found: dict[str, int] = {}
-    library = ctypes.CDLL(_multiarray_umath.__file__)
-    for type, name in (("f32", "scipy_cblas_sgemm64_"), ("f64", "scipy_cblas_dgemm64_")):
-        function = getattr(library, name, None)
-        if function is not None:
-            found[type] = ctypes.cast(function, ctypes.c_void_p).value or 0
-    return found
-
-
-@cache
-def _cell_of(type: str) -> Any:
-    """Return memory that holds the address of a product."""
-    return np.array([_blas()[type]], np.uint64)
-
-
 def is_small(step: Step, what: Any) -> bool:
     """Tell whether a step is worth a part of a kernel, rather than a call of its own."""
     if isinstance(what, Store):
@@ -52,7 +31,7 @@ def is_small(step: Step, what: Any) -> bool:
     if not isinstance(what, Product):
         return all(math.prod(v.shape) <= SMALL for v in (*step.makes, *step.values))
     work = math.prod(what.x.shape) * step.makes[0].shape[1]
-    known = STORAGE[step.makes[0].dtype] in _blas()
+    known = STORAGE[step.makes[0].dtype] in blas.addresses()
     return work <= FLOPS and known and _step_of(what.x) is not None and _step_of(what.y) is not None
 
 
@@ -369,10 +348,9 @@ class _Kernel:
         (x_lies, x_step), (y_lies, y_step) = _step_of(what.x), _step_of(what.y)  # type: ignore[misc]
         cell = self._cell(f"product {type}")
         pointers = [self.pointer(what.x), self.pointer(what.y), self.pointer(out)]
-        detail = (
-            what.turned[0] != x_lies, what.turned[1] != y_lies, rows, columns, inner, x_step, y_step, columns, what.bias is not None,
-        )  # fmt: skip
-        self.body.append(Operation("product", type, (cell, *pointers), detail))
+        sizes = [_number(n) for n in (rows, columns, inner, x_step, y_step, columns)]
+        detail = what.turned[0] != x_lies, what.turned[1] != y_lies, what.bias is not None
+        self.body.append(Operation("product", type, (cell, *pointers, *sizes), detail))
 
 
 def _number(value: int) -> Any:
@@ -432,7 +410,7 @@ def _caller(kernel: _Kernel, function: Any) -> Callable[..., Any]:
             cells.append(f"id(scratch) + {DATA}")
         else:
             name = cell.replace(" ", "_")
-            scope[name] = _cell_of(cell.split()[1])
+            scope[name] = blas.cell(cell.split()[1])
             cells.append(f"id({name}) + {DATA}")
     lines.append(f"    kernel(pack({', '.join(cells)}), b'', b'', 0, 1)")
     lines.append(f"    return ({''.join(f'{value.name}, ' for value in kernel.outputs)})")
