@@ -39,13 +39,12 @@ special("ndtr", oracle_dtypes=("float32", "int64", "bool"))
 for _name in ("i0e", "i1", "i1e"):
     special(_name, NOT_ZERO)
 
-for _name in ("airy_ai", "bessel_j0", "bessel_j1", "modified_bessel_i0", "modified_bessel_i1", "spherical_bessel_j0"):
-    special(_name, differentiable=False)  # as in torch
-for _name in ("bessel_y0", "bessel_y1", "modified_bessel_k0", "modified_bessel_k1"):
-    special(_name, POSITIVE, differentiable=False)
-for _name in ("scaled_modified_bessel_k0", "scaled_modified_bessel_k1"):
-    special(_name, POSITIVE, differentiable=False)
 # torch has no derivatives of these: here they are compared with finite differences alone
+NEW = ("airy_ai", "bessel_j0", "bessel_j1", "modified_bessel_i0", "modified_bessel_i1", "spherical_bessel_j0")
+NEW_POSITIVE = ("bessel_y0", "bessel_y1", "modified_bessel_k0", "modified_bessel_k1")
+NEW_POSITIVE += ("scaled_modified_bessel_k0", "scaled_modified_bessel_k1")
+for _name in (*NEW, *NEW_POSITIVE):
+    special(_name, POSITIVE if _name in NEW_POSITIVE else None, oracle_dtypes=())
 DEGREES = K([0, 1, 2, 3, 5])
 for _name in (
     "chebyshev_polynomial_t",

@@ -1,4 +1,4 @@
-"""Special functions where torch has no derivative, or none in half precision; signs of every number of half precision."""
+"""Signs of every number of half precision; lgamma of the smallest numbers."""
 
 from __future__ import annotations
 
@@ -7,36 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.oracle import assert_same_answer, outcome
+from tests.oracle import assert_same_answer
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("torch")
-
-NO_DERIVATIVE = (
-    "airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 "
-    "modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0"
-)
-
-
-@pytest.mark.parametrize("name", NO_DERIVATIVE.split())
-def test_bessel_functions_take_no_gradient(name: str) -> None:
-    def asked(library: Any) -> Any:
-        function, x = getattr(library.special, name), library.ones(2)
-        slopes = library.func.grad(lambda t: (t * 3 + function(t) * 0).sum())(x)
-        tangent = library.func.jvp(function, (x,), (library.ones(2),))[1]
-        return function(x.clone().requires_grad_()).requires_grad, slopes.tolist(), tangent.tolist()
-
-    assert_same_answer(asked)
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize("name", ["i1", "i1e"])
-def test_backward_refuses_half_precision(name: str, dtype: str) -> None:
-    def asked(library: Any) -> Any:
-        x = library.ones(2, dtype=getattr(library, dtype), requires_grad=True)
-        return outcome(lambda: getattr(library.special, name)(x).sum().backward())
-
-    assert_same_answer(asked)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -183,38 +183,10 @@ def cumprod(xp, x, *, axis):
 def cumprod_dx(xp, g, x, out, axis):
     if not x.shape or not x.shape[axis]:
         return g
-    if _meets_infinity(g, x, out):
-        return _cumprod_dx_by_division(xp, g, x, out, axis)
     # x[k] is a factor of out[i] for i >= k: the product before it, times what the later factors make of the gradients
     later = xp.recurrence(shifted(xp, xp.conj(x), axis, 0, True), g, axis=axis, reverse=True)
-    return xp.conj(shifted(xp, out, axis, 1, False)) * later
-
-
-def _meets_infinity(g, x, out):
-    """Tell whether something is not finite; not of values with levels, nor where torch too avoids the division."""
-    if (is_tensor := hasattr(g, "_array") or hasattr(out, "_array")) and not hasattr(x, "_array"):
-        return False
-    g, x, out = (getattr(one, "_array", one) for one in (g, x, out))
-    if any(type(one) is not np.ndarray for one in (g, x, out)):
-        return False
-    with np.errstate(all="ignore"):
-        if np.isfinite((g * out).sum()):
-            return False
-    return not (is_tensor and (x == 0).any())
-
-
-def _cumprod_dx_by_division(xp, g, x, out, axis):
-    """Divide the products by each factor, as torch does, so that NaN and infinities come out where torch has them."""
-    factors, zero = xp.conj(x), xp.equal(x, 0)
-    zeros = xp.cumsum(xp.where(zero, 1, 0), axis=axis)  # met so far
-    whole, alone = xp.equal(zeros, 0), xp.equal(zeros, 1)
-    shares = xp.flip(xp.cumsum(xp.flip(xp.where(whole, xp.conj(out) * g, 0), axis=(axis,)), axis=axis), axis=(axis,))
-    # at the first zero: the product before it, times what the factors up to the next zero make of the gradients
-    between = shifted(xp, xp.where(alone, factors, 0), axis, 0, True)
-    later = xp.recurrence(between, xp.where(alone, g, 0), axis=axis, reverse=True)
-    at_zero = xp.conj(shifted(xp, out, axis, 1, False)) * later
-    rest = xp.where(xp.logical_and(alone, zero), at_zero, 0)
-    return xp.where(whole, shares / xp.where(whole, factors, 1), rest)
+    slope = xp.conj(shifted(xp, out, axis, 1, False)) * later
+    return xp.where(xp.isnan(x), x, slope)  # what is NaN stays so, as if it were divided by
 
 
 @cumprod.jvp
