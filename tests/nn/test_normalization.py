@@ -75,7 +75,9 @@ def test_gradients_are_those_of_float64(kind, shape, mean) -> None:
         np.testing.assert_allclose(ours, wide, rtol=1e-3, atol=(1e-5 if not mean else 1e-4) * np.abs(wide).max())
 
 
-@pytest.mark.skipif(not machine.is_available(), reason="without kernels BLAS adds the rows up, in an order of its threads")
+@pytest.mark.skipif(
+    not machine.is_available(), reason="without kernels BLAS adds the rows up, in an order of its threads"
+)
 def test_rows_shared_among_threads_give_the_same_numbers() -> None:
     x, weight, bias = drawn("layer", (1200, 1024), 0)
     results = []
