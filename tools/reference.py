@@ -125,6 +125,9 @@ def is_absent(value: Any) -> bool:
 
 
 # ---- signatures ----
+OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
 @cache
 def stub(path: Path) -> dict[str, list[str]]:
     """Return the signatures in a stub, one for each overload, by name; those of a class as its members."""
@@ -180,6 +183,8 @@ def signatures(entry: Entry) -> list[str]:
             made = inspect.signature(entry.value)
     except (ValueError, TypeError):
         return ["(...)"]
+    if isinstance(entry.value, type) and all(one.kind in OPEN for one in made.parameters.values()):
+        made = inspect.signature(entry.value.__init__)  # `__new__` takes anything, and hands it on
     parameters = [one.replace(annotation=unquoted(one.annotation)) for one in made.parameters.values()]
     if parameters and parameters[0].name in ("self", "cls"):
         parameters.pop(0)

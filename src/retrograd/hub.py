@@ -77,14 +77,34 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = False,
 ) -> Any:
-    """Load what `torch.save` wrote from an address; the second time from the folder. No `progress` is shown."""
+    """Load what `torch.save` wrote from an address; the second time from the folder. No `progress` is shown.
+
+    Args:
+        url: the address of a file
+        model_dir: the folder in which it is kept
+        map_location: where tensors go: see `torch.load`
+        progress: accepted
+        check_hash: whether the name of the file has the beginning of its digest, which is checked
+        file_name: what it is called there
+        weights_only: see `torch.load`
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +ELLIPSIS
+        ...     file = pathlib.Path(folder, "weights.pt")
+        ...     torch.save(nn.Linear(2, 1).state_dict(), file)
+        ...     state = torch.hub.load_state_dict_from_url(file.as_uri(), model_dir=folder, file_name="copy.pt", progress=False)
+        Downloading: "file:...weights.pt" to ...copy.pt
+        >>> list(state)
+        ['weight', 'bias']
+    """
     from .serialization import load
 
     folder = Path(model_dir or os.path.join(get_dir(), "checkpoints"))
     folder.mkdir(parents=True, exist_ok=True)
     place = folder / (file_name or os.path.basename(urlparse(url).path))
     if not place.exists():
-        sys.stderr.write(f'Downloading: "{url}" to {place}\n')
+        sys.stdout.write(f'Downloading: "{url}" to {place}\n')  # as torch does
         found = HASH_REGEX.search(place.name) if check_hash else None
         download_url_to_file(url, str(place), found[1] if found else None, progress)
     return load(str(place), map_location=map_location, weights_only=weights_only)

@@ -13,6 +13,7 @@ import json
 import sys
 import warnings
 from collections.abc import Iterator
+from enum import EnumType
 from functools import cache
 from typing import Any
 
@@ -60,31 +61,15 @@ def failures(name: str, library: Any) -> str:
 
 # Names that at least this many of the libraries use which `retrograd coverage` asks about.
 OFTEN = 10
-# Areas whose names describe devices, processes and tools: the guide has pages for them, an example would need them.
+# Names without an example, and why.
 ELSEWHERE = (
-    *(
-        "torch.cuda",
-        "torch.xpu",
-        "torch.mps",
-        "torch.backends",
-        "torch.distributed",
-        "torch.multiprocessing",
-        "torch.version",
-    ),
-    *(
-        "torch.jit",
-        "torch.onnx",
-        "torch.fx",
-        "torch.profiler",
-        "torch.compiler",
-        "torch.hub",
-        "torch.serialization",
-        "torch.ops",
-    ),
-    "torch.compile",  # docs/compile.md, where it exists
-    *("torch.nn.parallel", "torch.nn.DataParallel", "torch.nn.SyncBatchNorm", "torch.amp.GradScaler"),
+    *("torch.xpu", "torch.onnx", "torch.ops"),  # what is not there
+    "torch.version",  # words
+    "torch.compile",  # docs/compile.md: it reads the source of functions, and an example has none
     *("torch.FloatTensor", "torch.IntTensor", "torch.LongTensor", "torch.BoolTensor"),  # old names of dtypes
-    *("torch.autograd.Variable", "torch.utils.hooks", "torch.is_autocast_enabled", "torch.distributions.constraints"),
+    *("torch.distributions.constraints", "torch.distributed.group"),  # objects, not functions
+    "torch.distributed.ProcessGroup",  # `new_group` makes them
+    "torch.multiprocessing",  # Python's own
 )
 
 
@@ -110,7 +95,9 @@ def lacking(name: str) -> str:
 
 
 def takes_arguments(value: Any) -> bool:
-    """Whether a function or class can be called with arguments that have names."""
+    """Whether a function or class can be called with arguments that have names; an enumeration is not called."""
+    if isinstance(value, EnumType):
+        return False
     try:
         kinds = [parameter.kind for parameter in inspect.signature(value).parameters.values()]
     except (TypeError, ValueError):

@@ -104,7 +104,16 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """Tell whether autocast is on, by default for CUDA."""
+    """Tell whether autocast is on, by default for CUDA.
+
+    Args:
+        device_type: "cpu" or "cuda"
+
+    Example:
+        >>> with torch.autocast("cpu", dtype=torch.bfloat16):
+        ...     torch.is_autocast_enabled("cpu")
+        True
+    """
     if device_type is not None and not isinstance(device_type, str):
         wrong = type(device_type).__name__
         raise TypeError(f"is_autocast_enabled(): argument 'device_type' (position 1) must be str, not {wrong}")

@@ -44,7 +44,25 @@ class _Progress:
 
 
 class GradScaler:
-    """Keeps small gradients from vanishing in half precision; steps with infinite gradients are left out."""
+    """Keeps small gradients from vanishing in half precision; steps with infinite gradients are left out.
+
+    Args:
+        device: "cuda" or "cpu"
+        init_scale: the first factor
+        growth_factor: by how much it grows after many good steps
+        backoff_factor: by how much it shrinks after a bad one
+        growth_interval: how many good steps that is
+        enabled: False makes it do nothing
+
+    Example:
+        >>> scaler, model = torch.amp.GradScaler("cpu"), nn.Linear(2, 1)
+        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        >>> scaler.scale(model(torch.ones(3, 2)).sum()).backward()
+        >>> scaler.step(optimizer)
+        >>> scaler.update()
+        >>> scaler.get_scale()
+        65536.0
+    """
 
     def __init__(
         self,

@@ -57,7 +57,20 @@ Node.register(GraphNode)
 
 
 class RemovableHandle:
-    """A registered hook; `remove()` takes it away. It does not keep the hooks alive, whose dict is an OrderedDict."""
+    """A registered hook; `remove()` takes it away. It does not keep the hooks alive, whose dict is an OrderedDict.
+
+    Args:
+        hooks_dict: where the hook is registered
+        extra_dict: another such place
+
+    Example:
+        >>> layer = nn.Linear(2, 1)
+        >>> handle = layer.register_forward_hook(lambda module, args, out: print("called"))
+        >>> _ = layer(torch.ones(1, 2))
+        called
+        >>> handle.remove()
+        >>> _ = layer(torch.ones(1, 2))
+    """
 
     id: int
     next_id: int = 0

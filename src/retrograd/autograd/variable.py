@@ -20,7 +20,12 @@ class VariableMeta(type):
 
 
 class Variable(metaclass=VariableMeta):
-    """`Variable(data, requires_grad=False)` returns a Tensor that shares the memory of `data`, outside its graph."""
+    """`Variable(data, requires_grad=False)` returns a Tensor that shares the memory of `data`, outside its graph.
+
+    Example:
+        >>> torch.autograd.Variable(torch.ones(2), requires_grad=True)
+        tensor([1., 1.], requires_grad=True)
+    """
 
     _execution_engine = SimpleNamespace(queue_callback=queue_callback)
 

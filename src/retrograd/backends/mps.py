@@ -6,7 +6,12 @@ from .._absent import finder
 
 
 def is_available() -> bool:
-    """Tell whether there is such a device: it is not used."""
+    """Tell whether there is such a device: it is not used.
+
+    Example:
+        >>> torch.backends.mps.is_available()  # False, unless torch runs on a Mac
+        False
+    """
     return False
 
 

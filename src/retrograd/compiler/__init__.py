@@ -66,7 +66,12 @@ def compile(
 
 
 def is_compiling() -> bool:
-    """Tell whether the caller is being compiled: a compiled function is recorded."""
+    """Tell whether the caller is being compiled: a compiled function is recorded.
+
+    Example:
+        >>> torch.compiler.is_compiling()
+        False
+    """
     mode = read_mode()
     return mode is not None and mode.recording is not None
 
@@ -88,7 +93,18 @@ allow_in_graph = assume_constant_result = wrap_numpy = _as_it_is
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Return a function that is never compiled: what calls it runs in eager, too."""
+    """Return a function that is never compiled: what calls it runs in eager, too.
+
+    Args:
+        fn: the function; without one, a decorator is returned
+        recursive: accepted
+        reason: why, for `explain`
+
+    Example:
+        >>> slow = torch.compiler.disable(lambda x: x * 2)
+        >>> slow(torch.ones(2))
+        tensor([2., 2.])
+    """
     if fn is None:
         return functools.partial(disable, recursive=recursive, reason=reason)
     if not hasattr(fn, "__code__"):

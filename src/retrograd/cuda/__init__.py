@@ -21,7 +21,12 @@ def _cupy() -> Any:
 
 
 def device_count() -> int:
-    """Return the number of CUDA devices, 0 without CuPy or a driver."""
+    """Return the number of CUDA devices, 0 without CuPy or a driver.
+
+    Example:
+        >>> torch.cuda.device_count() == 0 or torch.cuda.is_available()
+        True
+    """
     try:
         import cupy
 
@@ -31,7 +36,13 @@ def device_count() -> int:
 
 
 def is_available() -> bool:
-    """Tell whether there is a CUDA device."""
+    """Tell whether there is a CUDA device.
+
+    Example:
+        >>> device = "cuda" if torch.cuda.is_available() else "cpu"
+        >>> torch.zeros(2, device=device).sum().item()
+        0.0
+    """
     return device_count() > 0
 
 
@@ -53,17 +64,39 @@ def _number(device: Any) -> int:
 
 
 def current_device() -> int:
-    """Return the number of the current device."""
+    """Return the number of the current device.
+
+    Example:
+        >>> torch.cuda.current_device() if torch.cuda.is_available() else 0
+        0
+    """
     return int(_cupy().cuda.runtime.getDevice())
 
 
 def set_device(device: Any) -> None:
-    """Make a device the current one."""
+    """Make a device the current one.
+
+    Args:
+        device: its number, name or `torch.device`
+
+    Example:
+        >>> if torch.cuda.is_available():
+        ...     torch.cuda.set_device(0)
+    """
     _cupy().cuda.Device(_number(device)).use()
 
 
 class device:  # noqa: N801 - torch's name
-    """Make a device the current one for a block."""
+    """Make a device the current one for a block.
+
+    Args:
+        device: its number, name or `torch.device`
+
+    Example:
+        >>> if torch.cuda.is_available():
+        ...     with torch.cuda.device(0):
+        ...         torch.ones(2, device="cuda")
+    """
 
     def __init__(self, device: Any) -> None:
         self.number = _number(device)
@@ -77,23 +110,54 @@ class device:  # noqa: N801 - torch's name
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait until the device has done all it was asked to."""
+    """Wait until the device has done all it was asked to.
+
+    Args:
+        device: the device to wait for; the current one unless it is given
+
+    Example:
+        >>> if torch.cuda.is_available():
+        ...     torch.cuda.synchronize()  # before a clock is read
+    """
     _cupy().cuda.Device(_number(device)).synchronize()
 
 
 def get_device_name(device: Any = None) -> str:
-    """Return the device's name."""
+    """Return the device's name.
+
+    Args:
+        device: its number; the current one unless it is given
+
+    Example:
+        >>> name = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+    """
     return str(_cupy().cuda.runtime.getDeviceProperties(_number(device))["name"].decode())
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """Return the device's compute capability."""
+    """Return the device's compute capability.
+
+    Args:
+        device: its number; the current one unless it is given
+
+    Example:
+        >>> torch.cuda.is_available() and torch.cuda.get_device_capability() < (7, 0)
+        False
+    """
     properties = _cupy().cuda.runtime.getDeviceProperties(_number(device))
     return int(properties["major"]), int(properties["minor"])
 
 
 def get_device_properties(device: Any = None) -> Any:
-    """Return what is known of the device, under torch's names."""
+    """Return what is known of the device, under torch's names.
+
+    Args:
+        device: its number; the current one unless it is given
+
+    Example:
+        >>> if torch.cuda.is_available():
+        ...     memory = torch.cuda.get_device_properties().total_memory
+    """
     found = _cupy().cuda.runtime.getDeviceProperties(_number(device))
     return SimpleNamespace(
         name=found["name"].decode(),

@@ -25,7 +25,15 @@ def memory_allocated(device: Any = None) -> int:
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Return the bytes that CuPy's pool holds; 0 without a device."""
+    """Return the bytes that CuPy's pool holds; 0 without a device.
+
+    Args:
+        device: its number; the current one unless it is given
+
+    Example:
+        >>> torch.cuda.memory_reserved() >= 0
+        True
+    """
     return int(_cupy().get_default_memory_pool().total_bytes()) if is_available() else 0
 
 
@@ -43,7 +51,11 @@ reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
 
 
 def empty_cache() -> None:
-    """Give memory back that no array uses."""
+    """Give memory back that no array uses.
+
+    Example:
+        >>> torch.cuda.empty_cache()  # does nothing without a device
+    """
     if is_available():
         _cupy().get_default_memory_pool().free_all_blocks()
 

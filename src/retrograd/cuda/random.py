@@ -12,7 +12,14 @@ from . import _cupy, device_count, is_available
 
 
 def manual_seed(seed: int) -> None:
-    """Seed the device's random numbers; without a device the stream of the CPU stays as it is."""
+    """Seed the device's random numbers; without a device the stream of the CPU stays as it is.
+
+    Args:
+        seed: a whole number
+
+    Example:
+        >>> torch.cuda.manual_seed(0)
+    """
     if is_available():
         default_generator.manual_seed(seed)
 

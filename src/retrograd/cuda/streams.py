@@ -9,7 +9,17 @@ from . import _cupy, is_available
 
 
 class Stream:
-    """An order of work on the device."""
+    """An order of work on the device.
+
+    Args:
+        device: the device whose order it is
+        priority: a smaller number goes first
+
+    Example:
+        >>> if torch.cuda.is_available():
+        ...     with torch.cuda.stream(torch.cuda.Stream()):
+        ...         torch.ones(2, device="cuda").sum()
+    """
 
     def __init__(self, device: Any = None, priority: int = 0, *, _held: Any = None) -> None:
         if not is_available():

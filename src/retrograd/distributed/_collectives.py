@@ -156,7 +156,22 @@ def _check_list(tensor: Any, tensors: Any, name: str) -> None:
 
 # ---- reductions ----
 def all_reduce(tensor: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
-    """Put the sum over the processes, or what else is wanted, into every process's tensor."""
+    """Put the sum over the processes, or what else is wanted, into every process's tensor.
+
+    Args:
+        tensor: what this process gives; the result is written into it
+        op: a `ReduceOp`
+        group: which processes; all unless it is given
+        async_op: return a handle to wait for, at once
+
+    Example:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> mine = torch.tensor([1.0, 2.0])
+        >>> torch.distributed.all_reduce(mine)
+        >>> mine  # of one process: its own
+        tensor([1., 2.])
+        >>> torch.distributed.destroy_process_group()
+    """
     need_tensor(tensor, "tensor")
     if is_outside(group, "all_reduce"):
         return None
@@ -253,7 +268,23 @@ def _reduce_scatter(output: Any, inputs: list[Any], op: Any, group: ProcessGroup
 def broadcast(
     tensor: Any, src: Rank = None, group: Any = None, async_op: bool = False, group_src: Rank = None
 ) -> Work | None:
-    """Put the tensor of one process into that of every one."""
+    """Put the tensor of one process into that of every one.
+
+    Args:
+        tensor: what is sent, or where it is written
+        src: the rank of the process that sends
+        group: which processes; all unless it is given
+        async_op: return a handle to wait for, at once
+        group_src: the sender's number within the group, instead of `src`
+
+    Example:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> weights = torch.ones(2)
+        >>> torch.distributed.broadcast(weights, src=0)
+        >>> weights
+        tensor([1., 1.])
+        >>> torch.distributed.destroy_process_group()
+    """
     need_tensor(tensor, "tensor")
     if is_outside(group, "broadcast"):
         return None
@@ -269,7 +300,22 @@ def broadcast(
 
 
 def all_gather(tensor_list: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Work | None:
-    """Put the tensors of all processes into every one's list."""
+    """Put the tensors of all processes into every one's list.
+
+    Args:
+        tensor_list: a tensor for each process, into which its own is written
+        tensor: what this process gives
+        group: which processes; all unless it is given
+        async_op: return a handle to wait for, at once
+
+    Example:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> parts = [torch.zeros(2)]
+        >>> torch.distributed.all_gather(parts, torch.ones(2))
+        >>> parts
+        [tensor([1., 1.])]
+        >>> torch.distributed.destroy_process_group()
+    """
     _need_tensors(tensor_list, "tensor_list")
     need_tensor(tensor, "tensor")
     for one in tensor_list:
@@ -441,7 +487,18 @@ def _all_to_all(
 
 # ---- being there ----
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
-    """Wait until all processes are here."""
+    """Wait until all processes are here.
+
+    Args:
+        group: which processes; all unless it is given
+        async_op: return a handle to wait for, at once
+        device_ids: accepted
+
+    Example:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.barrier()
+        >>> torch.distributed.destroy_process_group()
+    """
     if is_outside(group, "barrier"):
         return None
     group = need_group(group)

@@ -58,7 +58,14 @@ class Backend(str):
 
 
 class ProcessGroup:
-    """Some of the processes, each with a number in the group, and the engines that carry what they send."""
+    """Some of the processes, each with a number in the group, and the engines that carry what they send.
+
+    Example:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.group.WORLD.size()
+        1
+        >>> torch.distributed.destroy_process_group()
+    """
 
     __module__ = "retrograd.distributed.distributed_c10d"
 
@@ -193,12 +200,22 @@ class GroupMember(metaclass=_Default):
 
 # ---- the beginning and the end ----
 def is_available() -> bool:
-    """Tell whether there is a package for processes: for one of them."""
+    """Tell whether there is a package for processes: for one of them.
+
+    Example:
+        >>> torch.distributed.is_available()
+        True
+    """
     return True
 
 
 def is_initialized() -> bool:
-    """Tell whether there is a group."""
+    """Tell whether there is a group.
+
+    Example:
+        >>> torch.distributed.is_initialized()
+        False
+    """
     return _Default.world is not None
 
 
@@ -247,7 +264,22 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Make the group of all processes. Numbers not given come from mpiexec, srun, or torchrun's variables."""
+    """Make the group of all processes. Numbers not given come from mpiexec, srun, or torchrun's variables.
+
+    Args:
+        backend: "mpi", "nccl", or "gloo", which is MPI here, too
+        init_method: where processes meet: "env://", "file://...", "tcp://..."
+        timeout: how long they wait for each other
+        world_size: how many processes there are
+        rank: the number of this one
+        store: where processes meet, instead of `init_method`
+
+    Example:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.get_rank(), torch.distributed.get_world_size()
+        (0, 1)
+        >>> torch.distributed.destroy_process_group()
+    """
     if is_initialized():
         raise ValueError("trying to initialize the default process group twice!")
     if store is not None and init_method is not None:
@@ -306,7 +338,17 @@ def _need_backend(given: str | None) -> str:
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """End a group: that of all processes unless another is given."""
+    """End a group: that of all processes unless another is given.
+
+    Args:
+        group: the group to end
+
+    Example:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.destroy_process_group()
+        >>> torch.distributed.is_initialized()
+        False
+    """
     if group is None and not is_initialized():
         raise AssertionError("Process group cannot be None")
     if _rank_not_in_group(group):
@@ -495,17 +537,47 @@ _world = _World()
 
 
 def get_rank(group: Any = None) -> int:
-    """Return the number of this process in a group; -1 if it is not in it."""
+    """Return the number of this process in a group; -1 if it is not in it.
+
+    Args:
+        group: which processes; all unless it is given
+
+    Example:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.get_rank()
+        0
+        >>> torch.distributed.destroy_process_group()
+    """
     return -1 if _rank_not_in_group(group) else need_group(group).rank()
 
 
 def get_world_size(group: Any = None) -> int:
-    """Return how many processes are in a group; -1 if this one is not in it."""
+    """Return how many processes are in a group; -1 if this one is not in it.
+
+    Args:
+        group: which processes; all unless it is given
+
+    Example:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.get_world_size()
+        1
+        >>> torch.distributed.destroy_process_group()
+    """
     return -1 if _rank_not_in_group(group) else need_group(group).size()
 
 
 def get_backend(group: Any = None) -> Backend:
-    """Return the name of the backend of a group."""
+    """Return the name of the backend of a group.
+
+    Args:
+        group: which processes; all unless it is given
+
+    Example:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.get_backend()
+        'gloo'
+        >>> torch.distributed.destroy_process_group()
+    """
     return need_group(group)._backend
 
 

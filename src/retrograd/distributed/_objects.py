@@ -49,7 +49,21 @@ _NOTHING = np.zeros(0, np.uint8)
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
-    """Put the objects of all processes into every one's list."""
+    """Put the objects of all processes into every one's list.
+
+    Args:
+        object_list: a list with a place for each process
+        obj: what this process gives
+        group: which processes; all unless it is given
+
+    Example:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> names = [None]
+        >>> torch.distributed.all_gather_object(names, "first")
+        >>> names
+        ['first']
+        >>> torch.distributed.destroy_process_group()
+    """
     if is_outside(group, "all_gather_object"):
         return
     group = need_group(group)
@@ -83,7 +97,23 @@ def gather_object(
 def broadcast_object_list(
     object_list: Any, src: Rank = None, group: Any = None, device: Any = None, group_src: Rank = None
 ) -> None:
-    """Put the objects of one process into every one's list; they need no device to travel on."""
+    """Put the objects of one process into every one's list; they need no device to travel on.
+
+    Args:
+        object_list: what is sent, or where it is written
+        src: the rank of the process that sends
+        group: which processes; all unless it is given
+        device: accepted
+        group_src: the sender's number within the group, instead of `src`
+
+    Example:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> settings = ["adam", 0.1]
+        >>> torch.distributed.broadcast_object_list(settings, src=0)
+        >>> settings
+        ['adam', 0.1]
+        >>> torch.distributed.destroy_process_group()
+    """
     if is_outside(group, "broadcast_object_list"):
         return
     group = need_group(group)

@@ -11,7 +11,12 @@ from .._public import set_all
 
 
 class ReduceOp(IntEnum):
-    """How values of several processes become one."""
+    """How values of several processes become one.
+
+    Example:
+        >>> torch.distributed.ReduceOp.SUM == torch.distributed.ReduceOp.MAX
+        False
+    """
 
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM, UNUSED = range(10)
 

@@ -32,7 +32,20 @@ KEPT_HOOKS = [
 
 
 class GraphModule(nn.Module):
-    """A module made from a graph. `code` is its source; after a change of the graph, `recompile` writes it again."""
+    """A module made from a graph. `code` is its source; after a change of the graph, `recompile` writes it again.
+
+    Args:
+        root: a module, or a dict, with what the graph reads
+        graph: the program
+        class_name: what the module is called
+
+    Example:
+        >>> graph = torch.fx.Graph()
+        >>> x = graph.placeholder("x")
+        >>> _ = graph.output(graph.call_function(torch.relu, (x,)))
+        >>> torch.fx.GraphModule(nn.Module(), graph)(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> GraphModule:
         """Make a class for each module: its `forward` is its own."""

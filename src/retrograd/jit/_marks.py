@@ -35,12 +35,22 @@ recordings: list[Any] = []  # the traces that are being recorded, the innermost 
 
 
 def is_scripting() -> bool:
-    """Tell whether a scripted program runs."""
+    """Tell whether a scripted program runs.
+
+    Example:
+        >>> torch.jit.is_scripting()
+        False
+    """
     return _state.is_scripting
 
 
 def is_tracing() -> bool:
-    """Tell whether `jit.trace` is recording."""
+    """Tell whether `jit.trace` is recording.
+
+    Example:
+        >>> torch.jit.is_tracing()
+        False
+    """
     return bool(recordings) and recordings[-1].is_jit_trace and not _state.is_scripting
 
 
@@ -61,7 +71,16 @@ def export(fn: F) -> F:
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """Leave a function to Python; used as `@ignore` or as `@ignore(...)`."""
+    """Leave a function to Python; used as `@ignore` or as `@ignore(...)`.
+
+    Args:
+        drop: the function, or whether a call in a scripted program is an error
+
+    Example:
+        >>> shout = torch.jit.ignore(lambda word: word.upper())
+        >>> shout("here")
+        'HERE'
+    """
     if callable(drop):
         return _left_to_python(drop, FunctionModifiers.IGNORE)
     if type(drop) is not bool:
@@ -71,7 +90,15 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
 
 
 def unused(fn: Any) -> Any:
-    """Mark a function, or a property, that scripted programs do not call: in one it raises an error."""
+    """Mark a function, or a property, that scripted programs do not call: in one it raises an error.
+
+    Args:
+        fn: the function
+
+    Example:
+        >>> torch.jit.unused(lambda x: x + 1)(2)
+        3
+    """
     if isinstance(fn, property):
         return property(fn.fget and unused(fn.fget), fn.fset and unused(fn.fset), fn.fdel)
     return _left_to_python(fn, FunctionModifiers.UNUSED)

@@ -409,7 +409,18 @@ def source_of(function: Any) -> str:
 def script(
     obj: Any, optimize: None = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
 ) -> Any:  # torch's names, private ones included
-    """Return a function or module with the face of a compiled one; classes and containers are returned as they are."""
+    """Return a function or module with the face of a compiled one; classes and containers are returned as they are.
+
+    Args:
+        obj: a function, a module, or a class
+        optimize: accepted
+        example_inputs: accepted
+
+    Example:
+        >>> scripted = torch.jit.script(nn.Linear(2, 1))
+        >>> scripted.original_name, scripted(torch.ones(3, 2)).shape
+        ('Linear', torch.Size([3, 1]))
+    """
     if isinstance(obj, (ScriptModule, ScriptFunction)):
         return obj
     if isinstance(obj, Module):

@@ -26,7 +26,12 @@ __all__ = [
 
 
 class ProfilerActivity(Enum):
-    """What could be measured."""
+    """What could be measured.
+
+    Example:
+        >>> torch.profiler.ProfilerActivity.CPU.name
+        'CPU'
+    """
 
     CPU, XPU, CUDA, HPU, MTIA, PrivateUse1 = range(6)
 
@@ -95,7 +100,25 @@ RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 class profile:  # noqa: N801
-    """Record what happens in a block, or in those of its steps that a schedule names."""
+    """Record what happens in a block, or in those of its steps that a schedule names.
+
+    Args:
+        activities: accepted; the CPU is measured
+        schedule: says which steps are recorded: `torch.profiler.schedule(...)`
+        on_trace_ready: called with the profile when steps are recorded
+        record_shapes: note the shapes of arguments
+        profile_memory: note how much memory is made and freed
+        with_stack: note the lines of the program
+        with_flops: estimate floating-point operations
+        with_modules: accepted
+        acc_events: keep the events of all cycles
+
+    Example:
+        >>> with torch.profiler.profile() as prof:
+        ...     _ = torch.ones(3).exp()
+        >>> "aten::exp" in {event.key for event in prof.key_averages()}
+        True
+    """
 
     def __init__(
         self,

@@ -22,7 +22,19 @@ class autocast(_amp.autocast):  # noqa: N801 - torch's name
 
 
 class GradScaler(OlderGradScaler):
-    """`torch.amp.GradScaler("cuda", ...)`."""
+    """`torch.amp.GradScaler("cuda", ...)`.
+
+    Args:
+        init_scale: the first factor
+        growth_factor: by how much it grows after many good steps
+        backoff_factor: by how much it shrinks after a bad one
+        growth_interval: how many good steps that is
+        enabled: False makes it do nothing
+
+    Example:
+        >>> torch.cuda.amp.GradScaler(enabled=False).get_scale()
+        1.0
+    """
 
     _home = "cuda"
 

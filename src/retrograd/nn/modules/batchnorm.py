@@ -254,7 +254,23 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over the batches of all processes of a group."""
+    """Batch normalisation over the batches of all processes of a group.
+
+    Args:
+        num_features: the size of dimension 1
+        eps: a small number under the root
+        momentum: how much of a batch goes into the running statistics; None for a plain mean
+        affine: whether there are a weight and a bias
+        track_running_stats: whether running statistics are kept
+        process_group: which processes; all unless it is given
+
+    Example:
+        >>> nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)))
+        Sequential(
+          (0): Linear(in_features=2, out_features=3, bias=True)
+          (1): SyncBatchNorm(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+        )
+    """
 
     def __init__(
         self,

@@ -11,7 +11,19 @@ from ..modules.module import Module
 
 
 class DataParallel(Module):
-    """A module on one device: torch's form for several, which has `module.` before the names of the state."""
+    """A module on one device: torch's form for several, which has `module.` before the names of the state.
+
+    Args:
+        module: the module
+        device_ids: the devices; one, or none for the CPU
+        output_device: where results go
+        dim: the dimension that torch would divide
+
+    Example:
+        >>> model = nn.DataParallel(nn.Linear(2, 1))
+        >>> model(torch.ones(3, 2)).shape, list(model.state_dict())
+        (torch.Size([3, 1]), ['module.weight', 'module.bias'])
+    """
 
     def __init__(self, module: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
         super().__init__()

@@ -87,6 +87,23 @@ class DistributedDataParallel(Module, Joinable):
 
     Gradients are collected in buckets and averaged while backward goes on: see Note [Reduction during backward] in
     `distributed/_reducer.py`. The names of the state have `module.` before them.
+
+    Args:
+        module: the module, the same in all processes
+        device_ids: the device of this process, in a list
+        find_unused_parameters: look for parameters that a forward pass does not use
+        gradient_as_bucket_view: let gradients be views of the buckets
+        static_graph: the same parameters are used in each step
+        bucket_cap_mb: the size of a bucket
+        process_group: which processes; all unless it is given
+
+    Example:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> model = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
+        >>> model(torch.ones(3, 2)).sum().backward()
+        >>> list(model.state_dict())
+        ['module.weight', 'module.bias']
+        >>> torch.distributed.destroy_process_group()
     """
 
     def __init__(
