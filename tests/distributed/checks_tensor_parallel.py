@@ -77,7 +77,7 @@ class Attention(nn.Module):
         self.out = nn.Linear(width, width)
 
     def forward(self, x: Any) -> Any:
-        batch, length, _ = x.shape
+        batch = x.shape[0]
         parts = (
             layer(x).view(batch, -1, self.heads, self.size).transpose(1, 2)
             for layer in (self.query, self.key, self.value)
