@@ -96,8 +96,8 @@ def answers(rank, size):
         lambda: F.linear(whole, distribute_tensor(numbers(4, 6), row, [Shard(0)])), lambda: cut.unsqueeze(0),
         lambda: F.linear(distribute_tensor(x, row, [Shard(1)]), distribute_tensor(numbers(4, 6), row, [Shard(1)])),
         lambda: F.layer_norm(cut, (6,)), lambda: cut[:, 2], lambda: torch.cat([cut, cut], 1), lambda: cut > 0,
-        lambda: cut.transpose(0, 1), lambda: torch.zeros_like(cut), lambda: cut.max(), lambda: whole.reshape(30),
-        lambda: cut + x, lambda: cut.redistribute(placements=[Partial()]), lambda: cut.redistribute(),
+        lambda: cut.transpose(0, 1), lambda: torch.zeros_like(cut), lambda: weight.max(), lambda: whole.reshape(30),
+        lambda: cut.redistribute(placements=[Partial()]), lambda: cut.redistribute(),
         lambda: DTensor.from_local(torch.ones(2), row, [Shard(5)]), lambda: cut.tolist(), lambda: cut.numpy(),
         lambda: DTensor.from_local(cut, row, [Shard(0)]), lambda: cut.item(),
     ):
