@@ -21,7 +21,7 @@ from retrograd.distributed.tensor.parallel import (
     loss_parallel,
     parallelize_module,
 )
-from tests.distributed.checks_data_parallel import raised_by
+from tests.distributed.ranks import raised_by
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 
