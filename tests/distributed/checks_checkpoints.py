@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,13 @@ import retrograd as torch
 from retrograd import distributed as d
 from retrograd import nn
 from retrograd.distributed import checkpoint
-from retrograd.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from retrograd.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_model_state_dict,
+    get_state_dict,
+    set_model_state_dict,
+    set_state_dict,
+)
 from retrograd.distributed.checkpoint.state_dict_loader import _load_state_dict_from_keys
 from retrograd.distributed.device_mesh import DeviceMesh, init_device_mesh
 from retrograd.distributed.fsdp import fully_shard
@@ -251,6 +258,41 @@ def check_a_sharded_module_goes_on_in_another_number_of_processes(rank: int, siz
             train(again, its_optimizer, range(5, 10), rank=0)
             for one, other in zip(again.parameters(), expected, strict=True):
                 torch.testing.assert_close(one.detach(), other, rtol=1e-12, atol=1e-12)
+
+
+def check_whole_states_are_handed_out(rank: int, size: int) -> None:
+    """A state that one process has whole, or all have, is taken over by modules that are sharded or not."""
+    plain = net()
+    whole = torch.optim.Adam(plain.parameters(), lr=0.05)
+    train(plain, whole, range(5), rank=0)
+    of_plain, of_whole = get_state_dict(plain, whole)
+    for sent in (True, False):
+        options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=sent)
+        for is_sharded in (True, False):
+            model, expected = net(1), net()
+            if is_sharded:
+                for part in (*model, model):
+                    fully_shard(part)
+            optimizer, its_optimizer = (torch.optim.Adam(one.parameters(), lr=0.5) for one in (model, expected))
+            expected.load_state_dict(plain.state_dict())
+            its_optimizer.load_state_dict(whole.state_dict())
+            has_it = rank == 0 or not sent
+            set_state_dict(
+                model,
+                optimizer,
+                model_state_dict=dict(of_plain) if has_it else {},
+                optim_state_dict=deepcopy(of_whole) if has_it else {},
+                options=options,
+            )
+            train(model, optimizer, range(5, 8), rank=0)
+            train(expected, its_optimizer, range(5, 8), rank=0)
+            for one, other in zip(model.parameters(), expected.parameters(), strict=True):
+                found = one.full_tensor() if is_sharded else one
+                torch.testing.assert_close(found.detach(), other.detach(), rtol=1e-12, atol=1e-12)
+    refused = raised_by(lambda: set_model_state_dict(plain, {}, options=StateDictOptions(broadcast_from_rank0=True)))
+    assert refused == "ValueError: full_state_dict must be True when broadcast_from_rank0 is True."
+    in_memory = StateDictOptions(full_state_dict=True, cpu_offload=True)
+    assert bool(get_model_state_dict(plain, options=in_memory)) == (rank == 0)
 
 
 def check_no_file_is_left_open(rank: int, size: int) -> None:

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
+from retrograd.distributed.run import free_port
+
 RUN = (sys.executable, "-m", "retrograd", "run")
 TORCH = (sys.executable,)
 SECONDS = 240  # in which a program ends, however busy the machine is
-
-
-def free_port() -> str:
-    """Return a port that nobody has."""
-    with socket.socket() as one:
-        one.bind(("localhost", 0))
-        return str(one.getsockname()[1])
 
 
 def ran(
@@ -32,6 +26,6 @@ def ran(
         text=True,
         timeout=SECONDS,
         check=False,
-        env=os.environ | {"MASTER_PORT": free_port(), "GLOO_SOCKET_IFNAME": "lo"},
+        env=os.environ | {"MASTER_PORT": str(free_port()), "GLOO_SOCKET_IFNAME": "lo"},
     )
     return done.returncode, done.stdout, done.stderr

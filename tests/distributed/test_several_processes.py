@@ -13,6 +13,7 @@ from tests.distributed import (
     checks_gradients,
     checks_sharded_modules,
     checks_sync_batch_norm,
+    checks_tensor_parallel,
 )
 from tests.distributed.ranks import assert_passed, names_of, needs_mpi
 
@@ -64,3 +65,9 @@ def test_distributed_tensors(count: int, check: str) -> None:
 @pytest.mark.parametrize("count", [2, 3, 4])
 def test_sharded_modules(count: int, check: str) -> None:
     assert_passed(checks_sharded_modules, count, "mpiexec", check)
+
+
+@pytest.mark.parametrize("check", names_of(checks_tensor_parallel))
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_divided_layers(count: int, check: str) -> None:
+    assert_passed(checks_tensor_parallel, count, "mpiexec", check)

@@ -11,7 +11,9 @@ MASTER_ADDR and MASTER_PORT; MPI joins them when they call `init_process_group` 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import random
 import re
 import signal
 import socket
@@ -204,15 +206,18 @@ def _variables(options: argparse.Namespace, job: Job, local_rank: int, restarts:
         **{name: str(number) for name, number in numbers.items()},
         "ROLE_NAME": options.role,
         "MASTER_ADDR": job.host,
-        "MASTER_PORT": job.port or str(_free_port()),
+        "MASTER_PORT": job.port or str(free_port()),
         "TORCHELASTIC_RUN_ID": options.rdzv_id,
     }
 
 
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("localhost", 0))
-        return int(one.getsockname()[1])
+def free_port() -> int:
+    """Return a port that nobody has, and that systems give no connection by themselves before it is used: these begin at 32768."""
+    for port in random.SystemRandom().sample(range(10000, 32768), 100):
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.bind(("localhost", port))
+            return port
+    raise OSError("torch.distributed.run: found no free port\nHint: --master-port names one.")
 
 
 # ---- several processes ----

@@ -14,11 +14,16 @@ from ..._public import set_all
 from ..._tracebacks import guard_listed as _guard_listed
 from ...autograd.grad_mode import no_grad
 from ...tensor import Tensor
+from ...tensor._functions.creation import empty
 from ...tensor._functions.creation import zeros_like as _zeros_like
 from ...utils._pytree import tree_map
+from .._collectives import broadcast
 from .._groups import get_rank, is_initialized
+from .._objects import broadcast_object_list
 from ..fsdp._names import clean_name
 from ..optim import ZeroRedundancyOptimizer
+from ..tensor import DTensor, distribute_tensor
+from ._nesting import taken_apart
 
 # What signatures mention: values of a state_dict, and of an optimizer's.
 FQNS_T = set[str]
@@ -69,8 +74,12 @@ def set_model_state_dict(
     model: Any, model_state_dict: dict[str, Any], *, options: StateDictOptions | None = None
 ) -> Any:
     """Let a module take a state over, and return the names that did not fit."""
-    options = options or StateDictOptions()
-    by_clean_name = {clean_name(name): name for name in model.state_dict()}
+    options = _checked(options)
+    own = {clean_name(name): (name, value) for name, value in model.state_dict().items()}
+    if options.full_state_dict:
+        wanted = {name: value for name, (_, value) in own.items()}
+        model_state_dict = _handed_out(model_state_dict, wanted, options)
+    by_clean_name = {name: full_name for name, (full_name, _) in own.items()}
     state = {by_clean_name.get(name, name): value for name, value in model_state_dict.items()}
     return model.load_state_dict(state, strict=options.strict)
 
@@ -111,8 +120,18 @@ def set_optimizer_state_dict(
     model: Any, optimizers: Any, optim_state_dict: dict[str, Any], *, options: StateDictOptions | None = None
 ) -> None:
     """Let optimizers take over states that are given by the names of the parameters."""
-    options = options or StateDictOptions()
+    options = _checked(options)
     names = _names(model)
+    if options.full_state_dict:
+        as_here = StateDictOptions(flatten_optimizer_state_dict=options.flatten_optimizer_state_dict)
+        own = get_optimizer_state_dict(model, optimizers, options=as_here)
+        wanted, _, holders = taken_apart(own)
+        given = _handed_out(taken_apart(optim_state_dict)[0], wanted, options)
+        for name, value in given.items():
+            if name in holders:
+                holder, key = holders[name]
+                holder[key] = value
+        optim_state_dict = own
     for optimizer in _listed(optimizers):
         states = _states_of(optimizer)
         state = optim_state_dict
@@ -220,6 +239,36 @@ def _names(model: Any) -> dict[Any, str]:
 
 def _listed(optimizers: Any) -> Iterable[Any]:
     return optimizers if isinstance(optimizers, (list, tuple)) else (optimizers,)
+
+
+def _checked(options: StateDictOptions | None) -> StateDictOptions:
+    if options is not None and options.broadcast_from_rank0 and not options.full_state_dict:
+        raise ValueError("full_state_dict must be True when broadcast_from_rank0 is True.")
+    return options or StateDictOptions()
+
+
+def _handed_out(given: dict[str, Any], wanted: dict[str, Any], options: StateDictOptions) -> dict[str, Any]:
+    """Bring whole values into the form that this process has: its parts of them. They are every process's own, or the first one's."""
+    is_sent = options.broadcast_from_rank0 and is_initialized()
+    said: list[Any] = [{name: None if isinstance(value, Tensor) else (value,) for name, value in given.items()}]
+    if is_sent:
+        broadcast_object_list(said, src=0)
+
+    def part(name: str) -> Any:
+        here, value = wanted.get(name), given.get(name)
+        if not isinstance(here, Tensor):
+            return value
+        if value is None:  # the first process has it
+            value = empty(here.shape, dtype=here.dtype, device=here.device)
+        value = value.detach().to(here.device, here.dtype)
+        if isinstance(here, DTensor):
+            return distribute_tensor(value, here.device_mesh, here.placements, src_data_rank=0 if is_sent else None)
+        if is_sent:
+            value = value.clone()
+            broadcast(value, src=0)
+        return value
+
+    return {name: part(name) if kept is None else kept[0] for name, kept in said[0].items()}
 
 
 def _moved(state: Any, options: StateDictOptions) -> Any:

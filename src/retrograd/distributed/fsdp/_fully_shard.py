@@ -63,7 +63,7 @@ class FSDPModule:
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Make a module of the class without this one, as where a container is sliced."""
-        plain = cls.__mro__[2]
+        plain: Any = cls.__mro__[2]
         made = plain.__new__(plain)
         made.__init__(*args, **kwargs)
         return made
@@ -275,7 +275,7 @@ def _cut_dim(parameter: Any, choose: Any, mesh: DeviceMesh) -> int:
         return 0
     if not isinstance(chosen, Shard):
         raise NotImplementedError(f"shard_placement_fn must return a Shard or None, not {chosen!r}")
-    dim = chosen.dim % parameter.ndim
+    dim: int = chosen.dim % parameter.ndim
     count = mesh.size(mesh.ndim - 1)
     if dim != 0 and parameter.shape[dim] % count:
         raise NotImplementedError(

@@ -37,6 +37,7 @@ class DTensor(Tensor):
     device_mesh: DeviceMesh
     placements: tuple[Placement, ...]
     _whole_shape: tuple[int, ...]
+    _whole_stride: tuple[int, ...] | None = None  # without gaps
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -81,7 +82,7 @@ class DTensor(Tensor):
         if grad_placements is not None:
             back = for_gradients(places), _placements(local_tensor.ndim, mesh, grad_placements)
             local_tensor = Moved.apply(local_tensor, mesh, tuple(whole), (places, places), back)
-        return placed(local_tensor, mesh, places, whole)
+        return placed(local_tensor, mesh, places, whole, stride)
 
     def to_local(self, *, grad_placements: Sequence[Placement] | None = None) -> Any:
         """Return the part that this process has; gradients flow back through it.
@@ -143,17 +144,8 @@ class DTensor(Tensor):
     nelement = numel
 
     def stride(self, dim: int | None = None) -> Any:
-        """Return the strides that the whole would have in memory, without gaps."""
-        order = Tensor.stride(self)
-        if list(order) == sorted(order, reverse=True):
-            strides = dense_strides(self._whole_shape)
-        else:  # of a part that is transposed, so is the whole
-            strides_of: dict[int, int] = {}
-            step = 1
-            for at in sorted(range(self.ndim), key=lambda at: (order[at], -at)):
-                strides_of[at] = step
-                step *= self._whole_shape[at]
-            strides = tuple(strides_of[at] for at in range(self.ndim))
+        """Return the strides that the whole would have in memory."""
+        strides = dense_strides(self._whole_shape) if self._whole_stride is None else self._whole_stride
         return strides if dim is None else strides[dim]
 
     def __len__(self) -> int:
@@ -204,6 +196,7 @@ class DTensor(Tensor):
             raise RuntimeError(f"the data of a DTensor must be one, not {type(value)}")
         Tensor.data.fset(self, value._local_tensor)  # type: ignore[attr-defined]
         self.device_mesh, self.placements, self._whole_shape = value.device_mesh, value.placements, value._whole_shape
+        self._whole_stride = value._whole_stride
 
     @property
     def T(self) -> Any:  # noqa: N802 - torch's name
@@ -304,7 +297,7 @@ def distribute_tensor(
         for at, one in enumerate(places):
             if isinstance(one, Partial) and one.reduce_op == "sum" and mesh.size(at) > 1:
                 local = local / mesh.size(at)
-    made: Any = placed(local, mesh, places, tensor.shape)
+    made: Any = placed(local, mesh, places, tensor.shape, tensor.stride())
     return made.requires_grad_(tensor.requires_grad)  # type: ignore[no-any-return]
 
 
@@ -373,17 +366,19 @@ def _placements(ndim: int, mesh: DeviceMesh, given: Sequence[Placement] | None) 
     return tuple(type(one)(one.dim + ndim) if isinstance(one, Shard) and one.dim < 0 else one for one in placements)
 
 
-def placed(local: Any, mesh: DeviceMesh, placements: Placements, shape: Any) -> DTensor:
+def placed(local: Any, mesh: DeviceMesh, placements: Placements, shape: Any, stride: Any = None) -> DTensor:
     """Return a process's part as a distributed tensor."""
     _watch()
     made: DTensor = local.as_subclass(DTensor)
     made.device_mesh, made.placements, made._whole_shape = mesh, placements, tuple(shape)
+    if stride is not None and tuple(stride) != dense_strides(made._whole_shape):
+        made._whole_stride = tuple(stride)
     return made
 
 
 def like(local: Any, other: DTensor) -> DTensor:
     """Return a part as a distributed tensor that lies as another does."""
-    return placed(local, other.device_mesh, other.placements, other._whole_shape)
+    return placed(local, other.device_mesh, other.placements, other._whole_shape, other._whole_stride)
 
 
 def moved(tensor: DTensor, wanted: Placements) -> DTensor:
@@ -391,7 +386,7 @@ def moved(tensor: DTensor, wanted: Placements) -> DTensor:
     local = redistributed(
         tensor.as_subclass(Tensor), tensor.device_mesh, tensor._whole_shape, tensor.placements, wanted
     )
-    return placed(local, tensor.device_mesh, wanted, tensor._whole_shape)
+    return placed(local, tensor.device_mesh, wanted, tensor._whole_shape, tensor._whole_stride)
 
 
 @cache

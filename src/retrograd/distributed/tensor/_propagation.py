@@ -22,6 +22,7 @@ from ..._size import Size
 from ...autograd.grad_mode import is_grad_enabled
 from ...tensor import Tensor
 from ...tensor._functions.creation import empty
+from ...tensor._storage.given_strides import empty_strided
 from .. import _collectives as c
 from .._reductions import ReduceOp
 from ._dtensor import DTensor, like, moved, placed
@@ -76,7 +77,8 @@ class Call:
 
     def shapes(self) -> Any:
         """Return the result that the function has on tensors of the whole shapes without memory."""
-        args, kwargs = self.with_tensors([empty(one.shape, dtype=one.dtype, device="meta") for one in self.tensors])
+        made = [empty_strided(one.shape, one.stride(), dtype=one.dtype, device="meta") for one in self.tensors]
+        args, kwargs = self.with_tensors(made)
         with using(grad=False):
             return self.func(*args, **kwargs)
 
@@ -180,8 +182,10 @@ def run(this: Call, strategies: Sequence[Strategy], shapes: Any = None, local: C
         parts.append(_part(one, tuple(inputs[i] for _, inputs in picked), results))
     args, kwargs = this.with_tensors(parts)
     value = this.func(*args, **kwargs) if local is None else local(results, *parts)
-    sizes = iter([tuple(shapes)] if isinstance(shapes, Size) else [tuple(one.shape) for one in _tensors(shapes)])
-    return _mapped(value, lambda one: placed(one, mesh, results, next(sizes)))
+    if isinstance(shapes, Size):
+        return placed(value, mesh, results, shapes)
+    wholes = iter(_tensors(shapes))
+    return _mapped(value, lambda one: placed(one, mesh, results, (whole := next(wholes)).shape, whole.stride()))
 
 
 def _part(tensor: DTensor, wanted: tuple[Placement, ...], results: tuple[Placement, ...]) -> Any:
@@ -549,14 +553,14 @@ def permuted(this: Call) -> Any:
     args, kwargs = this.with_tensors([empty(lengths, device="meta")])
     order = [n - 2 for n in this.func(*args, **kwargs).shape]
     strategies: list[Strategy] = [(Shard(at), (Shard(dim),)) for at, dim in enumerate(order)]
-    out = Size([source._whole_shape[dim] for dim in order])
-    return run(this, [*strategies, (Partial(), (Partial(),))], out)
+    return run(this, [*strategies, (Partial(), (Partial(),))])
 
 
 def expanded(this: Call) -> Any:
     """Repeat a tensor along dimensions of length 1, or new ones."""
     source = this.tensors[0]
-    out = tuple(this.shapes().shape)
+    shapes = this.shapes()
+    out = tuple(shapes.shape)
     offset = len(out) - source.ndim
     strategies: list[Strategy] = [
         (Shard(dim + offset), (Shard(dim),))
@@ -568,7 +572,7 @@ def expanded(this: Call) -> Any:
         return part.expand(compute_local_shape(out, this.mesh, results))
 
     whole_others = (WHOLE,) * (len(this.tensors) - 1)
-    return run(this, [(one, (*given, *whole_others)) for one, given in strategies], Size(out), local)
+    return run(this, [(one, (*given, *whole_others)) for one, given in strategies], shapes, local)
 
 
 def joined(this: Call) -> Any:
