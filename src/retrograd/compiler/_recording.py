@@ -26,6 +26,7 @@ import numpy as np
 from .. import autograd
 from .._modes import using
 from ..tensor import _base
+from ..tensor._aliasing.view_nodes import replay
 from ..tensor._aliasing.views import GRAD, MULTIPLE, NO_GRAD, NOWHERE
 from ..tensor._base import LEAF, Extra, wrap
 from ..tensor._functions.generators import default_generator
@@ -349,6 +350,8 @@ class _Session:
             self._note_output(base, places, values, memories, differentiable)
             if type(base._array) is not Traced or base._array.value.buffer is not buffer:
                 raise UnrecordableError("a view is returned that shows another memory than its base")
+            if not _can_be_made_again(extra.view.steps, base._array.array, array.array):
+                raise UnrecordableError("a view is returned that was made inside a transform")
             known[id(out)] = Output("view", source=id(base), view=extra.view, follows=follows)
             return
         for other in (*self.tensors, *self.kept):
@@ -442,6 +445,15 @@ class _Session:
         found.backward = Program([*found.saved, *seed_values], program.steps, results)
         found.forward = _ordered(Program(inputs, recorder.steps[:count], [*values, *found.saved]).simplified())
         found.steps = recorder.steps
+
+
+def _can_be_made_again(steps: Any, base: Any, view: Any) -> bool:
+    """Tell whether the steps of a view lead from its base to it on plain arrays: those inside transforms do not."""
+    try:
+        made = replay(base, steps)
+    except Exception:
+        return False
+    return made.shape == view.shape and made.strides == view.strides and np.may_share_memory(made, view)
 
 
 def shows_all(array: Any) -> bool:

@@ -119,6 +119,7 @@ class Trial:
         expected = self._described(result, self.versions)
         if len(expected) != len(self.made):
             return "the structure of the result"
+        what: str
         for (what, one), (also, other) in zip(self.made, expected, strict=True):
             if what != also or not _alike(one, other, self.relative):
                 return what
