@@ -65,3 +65,5 @@ REGION: Final = WIDE if NATIVE > 1 else 1
 NATIVE_BLOCK: Final = 1 << 12
 # Elements times operations: about 60 us of work; waking a thread takes 10.
 NATIVE_WORK: Final = 1 << 21
+# The same for calls that are run together: 100 us, of which a second thread, which may take 50 to wake, saves a quarter.
+NATIVE_CALLS: Final = 6 << 20

@@ -74,3 +74,11 @@ def test_half_precision_is_rounded_once(name: str, dtype: Any) -> None:
     found = function(x)
     assert found.dtype == dtype
     np.testing.assert_array_equal(found.float().numpy(), function(x.float()).to(dtype).float().numpy())
+
+
+def test_lgamma_next_to_its_zeros() -> None:
+    """To a unit in the last place, where its parts cancel but for seven digits; the values are mpmath's."""
+    zeros = np.array([-2.4570248, -2.7476826, -3.143581], np.float32)
+    right = [-1.1287842529645816e-07, -1.4418167987778365e-07, -1.9605461541614247e-07]
+    found = rg.special.gammaln(rg.tensor(np.repeat(zeros, 4096))).numpy().reshape(3, -1)
+    assert (np.abs(found - np.array(right)[:, None]) <= 1.5e-14).all()

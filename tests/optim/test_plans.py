@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import retrograd
-from retrograd._native import machine
+from retrograd import _thresholds
+from retrograd._core import parallel
+from retrograd._native import machine, program
 from retrograd.optim import _plan
 from retrograd.optim._plan import Number, as_arrays, plan_for
 from retrograd.optim.adam import Adam, adam_rule
@@ -116,6 +118,29 @@ def test_large_parameters_on_the_same_memory_are_updated_one_after_another() -> 
     expected = p.detach() - 0.5 * p.grad - 0.5 * p.grad
     retrograd.optim.SGD([p, twin], lr=0.5).step()
     assert retrograd.equal(p.detach(), expected)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_take_a_share_of_every_parameter(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    """Also where there are fewer blocks than threads, and small parameters between."""
+
+    def trained() -> list[np.ndarray]:
+        rng = np.random.default_rng(0)
+        sizes = (30_000, 9_000, 40, 8_192, 12_289)
+        parameters = [retrograd.nn.Parameter(retrograd.tensor(rng.normal(size=size))) for size in sizes]
+        optimizer = retrograd.optim.Adam(parameters, lr=0.1)
+        for _ in range(3):
+            for one in parameters:
+                one.grad = retrograd.tensor(rng.normal(size=one.shape))
+            optimizer.step()
+        return [one.detach().numpy() for one in parameters]
+
+    monkeypatch.setattr(program, "get_num_threads", lambda: 1)
+    alone = trained()
+    monkeypatch.setattr(program, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(parallel, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(_thresholds, "NATIVE_CALLS", 1)
+    assert all(np.array_equal(one, other) for one, other in zip(trained(), alone, strict=True))
 
 
 def test_a_parameter_that_is_there_twice_is_updated_twice() -> None:

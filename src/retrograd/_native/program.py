@@ -193,6 +193,14 @@ class Formula:
         plan = self._kept(key, arrays, {}, outs, apart)
         return None if plan is None else Repeated(plan, (*arrays, *outs))
 
+    def prepared(self, written: Sequence[int], free: int, *arrays: np.ndarray, **params: Any) -> PreparedUpdate | None:
+        """Prepare for updating arrays again and again: see `PreparedUpdate`. None if there is no kernel for these.
+
+        Arrays are dense and have one shape, and elements do not depend on one another; `written` says which of them the results replace.
+        """
+        plan = self.plan(arrays, params)
+        return None if plan is None else PreparedUpdate(plan, arrays, written, free)
+
     def into(self, outs: Sequence[np.ndarray], *arrays: Any, **params: Any) -> None:
         """Compute into memory that is there, which may be that of the arrays if nothing is reduced; on NumPy's arrays alone."""
         if outs[0].size >= self.start and (plan := self.plan(arrays, params)) is not None:
@@ -358,7 +366,7 @@ class _Plan:
         geometry = _Geometry(arrays)
         if 0 in geometry.shape:
             raise UntraceableError("no elements")
-        self.several, self.scalars = several, xp.scalars
+        self.several, self.scalars = several, tuple(xp.scalars)
         self.shape = geometry.shape
         nodes = ex.nodes_of(*[r.expr for r in results])
         stages = {n.detail[1] for n in nodes if n.op == "reduce"}
@@ -613,6 +621,59 @@ class _Plan:
                     total = total.reshape([shape[k] for k in axes]).transpose(np.argsort(axes))
                 results[number] = np.ascontiguousarray(total, dtype).reshape(shape)
         return tuple(results[: self.given]) if self.several else results[0]
+
+
+class PreparedUpdate:
+    """A kernel that updates arrays, of which one is another at each call: all else has been prepared."""
+
+    __slots__ = ("after", "arrays", "before", "plan")
+
+    def __init__(self, plan: _Plan, arrays: Sequence[np.ndarray], written: Sequence[int], free: int) -> None:
+        self.plan = plan
+        self.arrays = arrays  # of which kernels have the addresses only
+        places = [id(a) + DATA for a in (*arrays, *[arrays[k] for k in written])]
+        self.before, self.after = tuple(places[:free]), tuple(places[free + 1 :])
+
+    def numbers(self, params: dict[str, Any]) -> bytes:
+        """Return the numbers of a call as its kernel reads them."""
+        return self.plan.numbers(*[params[s] if type(s) is str else self.plan.shape[s] for s in self.plan.scalars])
+
+
+class Together:
+    """Calls of prepared kernels: several threads each take their share of every call, in the order of calls.
+
+    So a thread is woken once for all, and arrays that are updated twice get the same as from one call after the other.
+    """
+
+    __slots__ = ("calls", "work")
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, bytes, bytes, bytes, int, Any]] = []
+        self.work = 0
+
+    def add(self, kernel: PreparedUpdate, array: np.ndarray, numbers: bytes) -> None:
+        """Add a call, with the array that is its own; it comes at once if there is one thread."""
+        plan = kernel.plan
+        cells = plan.cells(*kernel.before, id(array) + DATA, *kernel.after)
+        if get_num_threads() == 1:
+            plan.function(cells, plan.sizes, numbers, 0, plan.items)
+            return
+        self.calls.append((plan.function, cells, plan.sizes, numbers, plan.items, (kernel, array)))
+        self.work += plan.work
+
+    def run(self) -> None:
+        """Run the calls that have been added."""
+        calls, work, self.calls, self.work = self.calls, self.work, [], 0
+        parts = 1 if work < _thresholds.NATIVE_CALLS else get_num_threads()
+
+        def share(low: int, high: int) -> None:
+            for function, cells, sizes, numbers, items, _ in calls:
+                function(cells, sizes, numbers, items * low // parts, items * high // parts)
+
+        if parts == 1:
+            share(0, 1)
+        else:
+            parallel.over_ranges(share, parts)
 
 
 class Repeated:

@@ -24,7 +24,7 @@ import numpy as np
 
 from .. import _thresholds
 from .._generated import emit
-from .._native.program import Formula
+from .._native.program import Formula, PreparedUpdate
 
 MOST_NUMBERS = 1024  # kept as arrays; rates that change at every step must not fill the memory
 LARGE = _thresholds.NATIVE  # parameters of so many elements are updated by kernels
@@ -48,6 +48,10 @@ class Plan(NamedTuple):
     names: tuple[str, ...]  # of these numbers in the formula
     formula: Formula  # of the same arrays, for large ones
     written: tuple[int, ...]  # which of the arrays the formula's results replace
+
+    def kernel(self, rows: list[Any], values: tuple[float, ...]) -> PreparedUpdate | None:
+        """Prepare for updating a large parameter, whose gradient is another at each step; None if there is no kernel."""
+        return self.formula.prepared(self.written, 1, *rows, **dict(zip(self.names, values, strict=True)))
 
     def update(self, rows: list[Any], values: tuple[float, ...]) -> None:
         """Update a large parameter: `rows` are the parameter, its gradient and its buffers."""

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from .._modes import NO_GRAD, read_mode
+from .._native.program import PreparedUpdate, Together
 from .._places import user_frame
 from ..tensor._aliasing.views import wrote
 from ..tensor._base import LEAF, _edge_slot, materialise
@@ -47,6 +48,7 @@ class Slot:
         "array",
         "buffers",
         "dtype",
+        "kernel",
         "kind",
         "large",
         "others",
@@ -67,7 +69,13 @@ class Slot:
         self.large = memory[0].size >= LARGE
         self.parameter, *self.others = [one.reshape(-1) for one in memory] if self.large else memory
         self.plan: Plan | None = None
+        self.kernel: PreparedUpdate | None = None
         self.scratch: list[Any] = []
+
+    def adopt_kernel(self, plan: Plan, gradient: Any, values: tuple[float, ...]) -> None:
+        """Prepare the kernel of a plan that will update this large parameter, if there is one."""
+        self.kernel = plan.kernel([self.parameter, gradient, *self.others], values)
+        self.plan = plan
 
     def adopt(self, plan: Plan, workspace: Workspace) -> None:
         """Take scratch memory for a plan that will update this small parameter."""
@@ -173,8 +181,12 @@ class RuleOptimizer(Optimizer):
             self._slots: dict[Any, Slot] = {}
             self._kinds: dict[Kind, Kind] = {}
             self._workspace = Workspace()
-        for group in self.param_groups:
-            self._update_group(group, frame)
+        calls = Together()
+        try:
+            for group in self.param_groups:
+                self._update_group(group, frame, calls)
+        finally:
+            calls.run()
 
     def _need_possible(self, group: Options) -> None:
         """Refuse what torch refuses in a group in which a parameter has a gradient."""
@@ -194,8 +206,8 @@ class RuleOptimizer(Optimizer):
                 "steps on a CPU are never captured."
             )
 
-    def _update_group(self, group: Options, frame: Any) -> None:
-        """Update the parameters of a group by plans, or on Tensors without a `frame`."""
+    def _update_group(self, group: Options, frame: Any, calls: Together) -> None:
+        """Update the parameters of a group by plans, or on Tensors without a `frame`; what `calls` collects is run later."""
         options = group if group.get("differentiable") else plain_numbers(group)
         if options is group or group.get("capturable"):
             self._need_possible(group)
@@ -205,6 +217,7 @@ class RuleOptimizer(Optimizer):
         shared: Shared = {}
         known: Any = None  # numbers and kind of which there is a plan with values
         kind: Any = None
+        packed: dict[Any, bytes] = {}  # these values, as kernels read them
         for param in group["params"]:
             extra = param._extra
             grad = None if extra is None else extra.grad
@@ -225,6 +238,7 @@ class RuleOptimizer(Optimizer):
                     slot = self._make_slot(param, buffers)
             array = grad._array
             if slot is None or type(grad) not in PLANNED or array.dtype is not slot.dtype or array.shape != slot.shape:
+                calls.run()  # in the order of parameters
                 self._on_tensors(param, grad, state, buffers, numbers, maximize)
                 continue
             if slot.kind is not kind or (numbers is not known and numbers != known):
@@ -232,10 +246,21 @@ class RuleOptimizer(Optimizer):
                 plan = plan_for(rule, numbers, kind[1], maximize)
                 run, plain = plan.run, plan.numbers(numbers)
                 values = as_arrays(plain, kind[0])
+                packed = {}
             if array.dtype is not kind[0]:
                 array = _real(array)
             if slot.large:
-                plan.update([slot.parameter, array.reshape(-1), *slot.others], plain)
+                array = array.reshape(-1)
+                if slot.plan is not plan:
+                    slot.adopt_kernel(plan, array, plain)
+                kernel = slot.kernel
+                if kernel is None:
+                    plan.update([slot.parameter, array, *slot.others], plain)
+                else:
+                    scalars = kernel.plan.scalars
+                    if scalars not in packed:
+                        packed[scalars] = kernel.numbers(dict(zip(plan.names, plain, strict=True)))
+                    calls.add(kernel, array, packed[scalars])
             else:
                 if slot.plan is not plan:
                     slot.adopt(plan, self._workspace)
