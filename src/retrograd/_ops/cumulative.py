@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .._core.numpy_namespace import is_half
+from .._core.numpy_namespace import is_half, numpy_namespace
 from .._core.primitive import behind, general, linear, vocabulary
 from .._native.program import NATIVE
 from .order import chooses, dense, has_nan, number
@@ -183,27 +183,23 @@ def cumprod(xp, x, *, axis):
 def cumprod_dx(xp, g, x, out, axis):
     if not x.shape or not x.shape[axis]:
         return g
-    if _meets_infinity(g, x, out):
-        return _cumprod_dx_by_division(xp, g, x, out, axis)
     # x[k] is a factor of out[i] for i >= k: the product before it, times what the later factors make of the gradients
     later = xp.recurrence(shifted(xp, xp.conj(x), axis, 0, True), g, axis=axis, reverse=True)
     return xp.conj(shifted(xp, out, axis, 1, False)) * later
 
 
-def _meets_infinity(g, x, out):
-    """Tell whether something is not finite; not of values with levels, nor where torch too avoids the division."""
-    if (is_tensor := hasattr(g, "_array") or hasattr(out, "_array")) and not hasattr(x, "_array"):
-        return False
-    g, x, out = (getattr(one, "_array", one) for one in (g, x, out))
-    if any(type(one) is not np.ndarray for one in (g, x, out)):
-        return False
-    with np.errstate(all="ignore"):
-        if np.isfinite((g * out).sum()):
-            return False
-    return not (is_tensor and (x == 0).any())
+@cumprod.jvp
+def cumprod_jvp(xp, t, x, out, axis):
+    if not x.shape or not x.shape[axis]:
+        return t
+    return xp.recurrence(x, t * shifted(xp, out, axis, 1, False), axis=axis, reverse=False)
 
 
-def _cumprod_dx_by_division(xp, g, x, out, axis):
+cumprod.batch(along_one_axis)
+
+
+# ---- the same on NumPy arrays, where values can be looked at ----
+def _divided_products(xp, g, x, out, axis):
     """Divide the products by each factor, as torch does, so that NaN and infinities come out where torch has them."""
     factors, zero = xp.conj(x), xp.equal(x, 0)
     zeros = xp.cumsum(xp.where(zero, 1, 0), axis=axis)  # met so far
@@ -217,14 +213,12 @@ def _cumprod_dx_by_division(xp, g, x, out, axis):
     return xp.where(whole, shares / xp.where(whole, factors, 1), rest)
 
 
-@cumprod.jvp
-def cumprod_jvp(xp, t, x, out, axis):
-    if not x.shape or not x.shape[axis]:
-        return t
-    return xp.recurrence(x, t * shifted(xp, out, axis, 1, False), axis=axis, reverse=False)
+def _plain_dx(g, x, out, axis):
+    is_finite = not x.ndim or np.isfinite(g * out).all()
+    return (cumprod_dx if is_finite else _divided_products)(numpy_namespace, g, x, out, axis)
 
 
-cumprod.batch(along_one_axis)
+cumprod.plain_rules = {"x": _plain_dx}
 
 
 # ---- log-sums of exponentials ----
