@@ -150,12 +150,16 @@ def guarded(function: Function, *more: type[BaseException]) -> Function:
     return call  # type: ignore[return-value]
 
 
+GUARDED = guarded(lambda: None).__code__
+
+
 def guard_methods(cls: type, *names: str) -> None:
     """Make methods of a class hide the package's frames; without names its public ones, and what makes an instance."""
     for name, value in list(vars(cls).items()):
         if name in names or (not names and (name[0] != "_" or name == "__init__")):
             if isinstance(value, FunctionType):
-                setattr(cls, name, guarded(value))
+                if value.__code__ is not GUARDED:  # a class of the package may have been seen to when it was made
+                    setattr(cls, name, guarded(value))
             elif isinstance(value, (classmethod, staticmethod)) and isinstance(value.__func__, FunctionType):
                 setattr(cls, name, type(value)(guarded(value.__func__)))
 

@@ -143,6 +143,8 @@ def test_pictures_are_drawn(tmp_path: Any) -> None:
     assert titles["map"][0] == titles["curve"][0] == "loss around the model"
     shown = [text.get_text().strip() for text in pictures["flow"].axes[0].texts]
     assert shown == ["not reached by backward", "3 NaN"]
+    for figure in pictures.values():  # what a notebook asks for
+        assert figure._repr_png_().startswith(b"\x89PNG")
     debug.gradient_flow(network, path=tmp_path / "flow.png")
     debug.activations(network, retrograd.ones(2, 4), path=str(tmp_path / "layers.svg"))
     assert (tmp_path / "flow.png").read_bytes().startswith(b"\x89PNG")

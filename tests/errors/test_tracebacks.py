@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import retrograd as torch
-from retrograd import debug, nn
+from retrograd import _tracebacks, debug, nn
 from retrograd._places import is_own
 from retrograd.overrides import TorchFunctionMode
 from retrograd.utils.data import DataLoader
@@ -257,6 +257,14 @@ def test_every_way_of_printing(caplog: pytest.LogCaptureFixture) -> None:
         assert "retrograd/" not in text
         assert "<retrograd" not in text
         assert "mat1 and mat2 shapes cannot be multiplied" in text
+
+
+def test_nothing_is_guarded_twice() -> None:
+    code = _tracebacks.guarded(lambda: None).__code__
+    for cls in (torch.fx.GraphModule, torch.fx.Graph, torch.export.UnflattenedModule, nn.Sequential, torch.optim.SGD):
+        made = cls.__init__
+        assert made.__code__ is code
+        assert made.__wrapped__.__code__ is not code
 
 
 def test_a_misspelled_attribute_of_a_module() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 PALE, STRONG, ALARM = "#9bb8d3", "#1f5f99", "#c8442b"
@@ -10,11 +11,26 @@ PALE, STRONG, ALARM = "#9bb8d3", "#1f5f99", "#c8442b"
 def subplots(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
     """Return a new figure, which belongs to no window, and its axes, or a list of them."""
     try:
-        from matplotlib.figure import Figure
+        kind = _figures()
     except ImportError:
         raise ImportError("pictures need matplotlib: pip install 'retrograd[plots]'") from None
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = kind(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(1, columns)
+
+
+def _figures() -> Any:
+    """Return the class of figures that a notebook shows: matplotlib's show themselves only after pyplot was imported."""
+    from matplotlib.figure import Figure
+
+    class Picture(Figure):
+        """A figure that is shown as the value of a cell."""
+
+        def _repr_png_(self) -> bytes:
+            written = io.BytesIO()
+            self.savefig(written, format="png", dpi=100)
+            return written.getvalue()
+
+    return Picture
 
 
 def finished(figure: Any, path: Any) -> Any:

@@ -491,8 +491,6 @@ class ParameterDict(Module):
 
 
 for _cls in (_Numbered, Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict):
-    guard_methods(
-        _cls, "__init__", "__getitem__", "__setitem__", "__delitem__", "append", "extend", "insert", "pop", "update"
-    )
+    guard_methods(_cls, "__getitem__", "__setitem__", "__delitem__", "append", "extend", "insert", "pop", "update")
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
