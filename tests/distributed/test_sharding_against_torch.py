@@ -153,7 +153,8 @@ def divided(**options):
 
 def answers(rank, size):
     net = divided()
-    said = [type(net).__name__, [(name, one.placements, tuple(one.shape), tuple(one.to_local().shape)) for name, one in net.named_parameters()]]
+    said = [type(net).__name__]
+    said += [(name, one.placements, tuple(one.shape), tuple(one.to_local().shape)) for name, one in net.named_parameters()]
     said += [trained(rank, net), trained(rank, divided(reshard_after_forward=False)), trained(rank, fully_shard(Net()), 3)]
     said += [trained(rank, divided(), 4, clip=0.1), trained(rank, divided(), 6, every=3)]
     policy = MixedPrecisionPolicy(param_dtype=torch.float32, reduce_dtype=torch.float32)

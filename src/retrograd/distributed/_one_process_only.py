@@ -6,9 +6,7 @@ from typing import Any
 
 from ._groups import is_initialized, need_group
 
-SHARDED_INSTEAD = (
-    "DistributedDataParallel with ZeroRedundancyOptimizer, which divides the optimizer's states among processes"
-)
+SHARDED_INSTEAD = "use torch.distributed.fsdp.fully_shard, which divides a module among several"
 
 
 def need_one_process(what: str, instead: str, group: Any = None) -> None:

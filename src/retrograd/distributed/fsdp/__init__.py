@@ -1,4 +1,4 @@
-"""torch.distributed.fsdp: modules whose parameters are divided among processes, for a group of one."""
+"""torch.distributed.fsdp: modules whose parameters are divided among processes."""
 
 from ._fully_shard import (
     CPUOffloadPolicy,

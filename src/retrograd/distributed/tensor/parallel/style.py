@@ -198,7 +198,7 @@ class PrepareModuleInput(ParallelStyle):
                 if len(args) != len(self.input_layouts):
                     raise ValueError("module inputs and input_layouts should have same length!")
                 layouts = zip(args, self.input_layouts, self.desired_input_layouts or (), strict=True)
-                args = tuple(_brought(one, *pair, device_mesh, self.use_local_output) for one, *pair in layouts)
+                args = tuple(_brought(one, at, to, device_mesh, self.use_local_output) for one, at, to in layouts)
             wanted = self.desired_input_kwarg_layouts
             named = {
                 name: _brought(
@@ -236,7 +236,7 @@ class PrepareModuleOutput(ParallelStyle):
             if len(outputs) != len(self.output_layouts):
                 raise ValueError("module outputs and output_layouts should have same length!")
             layouts = zip(outputs, self.output_layouts, self.desired_output_layouts, strict=True)
-            placed = tuple(_brought(one, *pair, device_mesh, self.use_local_output) for one, *pair in layouts)
+            placed = tuple(_brought(one, at, to, device_mesh, self.use_local_output) for one, at, to in layouts)
             return placed[0] if len(placed) == 1 else placed
 
         module.register_forward_hook(hand_on)
