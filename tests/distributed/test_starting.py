@@ -32,29 +32,29 @@ def test_processes_know_their_numbers(tmp_path: Path) -> None:
     assert ran(tmp_path, SAYS, "--nproc-per-node", "4") == (0, f"{expected} True 0\n", "")
 
 
-def test_processes_of_two_machines_join(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(SAYS)
-    options = [
-        "--nnodes",
-        "2",
-        "--nproc-per-node",
-        "2",
-        "--master-addr",
-        "127.0.0.1",
-        "--master-port",
-        str(free_port()),
-    ]
+def on_two_machines(folder: Path, program: str, count: int) -> list[tuple[int, str, str]]:
+    """Run a program with two launchers, as on two machines; return what became of each."""
+    (folder / "program.py").write_text(program)
+    options = ["--nnodes", "2", "--nproc-per-node", str(count), "--master-addr", "127.0.0.1"]
+    options += ["--master-port", str(free_port())]
     machines = [
         subprocess.Popen(
             [*RUN, *options, "--node-rank", str(number), "program.py"],
-            cwd=tmp_path,
+            cwd=folder,
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
         )
         for number in range(2)
     ]
-    texts = [machine.communicate(timeout=SECONDS)[0] for machine in machines]
-    assert [machine.returncode for machine in machines] == [0, 0]
+    texts = [machine.communicate(timeout=SECONDS) for machine in machines]
+    return [(machine.returncode, *text) for machine, text in zip(machines, texts, strict=True)]
+
+
+def test_processes_of_two_machines_join(tmp_path: Path) -> None:
+    ended = on_two_machines(tmp_path, SAYS, 2)
+    assert [code for code, _, _ in ended] == [0, 0]
+    texts = [text for _, text, _ in ended]
     expected = [[rank, rank, rank % 2, 4, 2, rank // 2] for rank in range(4)]
     assert texts == [f"{expected} True 0\n", ""]
 
@@ -84,6 +84,13 @@ def test_a_process_that_fails_ends_the_job(tmp_path: Path, how: str, code: int, 
     assert before == traceback
     assert last.startswith("torch.distributed.run: rank 1 (process ")
     assert last.endswith(words)
+
+
+def test_a_process_that_dies_on_another_machine_is_named(tmp_path: Path) -> None:
+    first, second = on_two_machines(tmp_path, FAILS.replace("HOW", "os.kill(os.getpid(), 9)"), 1)
+    assert (first[0], second[0]) == (1, 137)
+    assert first[2].endswith("failed with exit code 1: barrier: rank 1 died (group default_pg, ranks [0, 1])\n")
+    assert second[2].endswith("was killed by SIGKILL\n")
 
 
 def test_an_error_of_all_is_shown_once(tmp_path: Path) -> None:

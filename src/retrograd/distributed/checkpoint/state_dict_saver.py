@@ -152,6 +152,7 @@ def async_save(
     written = threads.submit(write)
     if group is not None:
         group.held_by.add(written)
+        written.add_done_callback(group.held_by.discard)
     if not isinstance(staged, Future):
         if stager is not None and stager.should_synchronize_after_execute:
             stager.synchronize_staging()

@@ -216,17 +216,6 @@ def fully_shard(
 
     Returns:
         The module, which is an `FSDPModule` now, too.
-
-    Example:
-        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
-        >>> net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
-        >>> for layer in net:
-        ...     _ = torch.distributed.fsdp.fully_shard(layer)
-        >>> net = torch.distributed.fsdp.fully_shard(net)
-        >>> net(torch.ones(1, 4)).sum().backward()
-        >>> net[0].weight.grad.placements
-        (Shard(dim=0),)
-        >>> torch.distributed.destroy_process_group()
     """
     modules = list(module) if isinstance(module, (list, tuple)) else [module]
     for one in modules:

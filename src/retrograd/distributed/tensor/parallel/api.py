@@ -20,16 +20,6 @@ def parallelize_module(
         device_mesh: the mesh; that of the `with` block if it is not given
         parallelize_plan: a style, or styles by the names of parts, in which `*` stands for any name
         src_data_rank: the process whose parameters are taken; None: each takes its own
-
-    Example:
-        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
-        >>> from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
-        >>> mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (1,))
-        >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
-        >>> net = parallelize_module(net, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
-        >>> net[0].weight.placements
-        (Shard(dim=0),)
-        >>> torch.distributed.destroy_process_group()
     """
     mesh = device_mesh or _mesh_resources.get_current_mesh()
     if parallelize_plan is None:
