@@ -1,15 +1,16 @@
 """How quick are compiled functions against torch's eager mode?
 
-python benchmarks/compiled.py [--json] [--threads N] [--torch-compile] [ROW ...]
+python benchmarks/compiled.py [--json] [--threads N] [--torch-compile] [--jax] [ROW ...]
 
 Each library has a process of its own, and they are timed in turns. Figures are times over torch's eager time: retrograd compiled,
-retrograd in eager and, with `--torch-compile`, torch compiled (its first call may take minutes). `first` is what the first two
-compiled calls of retrograd take, in seconds.
+retrograd in eager and, with `--torch-compile`, torch compiled (its first call may take minutes, and needs g++), with `--jax`
+jax.jit (`jax_compiled.py`, `pip install jax`). `first` is what the first three compiled calls of retrograd take, in seconds.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import statistics
 import sys
@@ -182,6 +183,10 @@ ROWS = {
 
 def make(lib, row, compiles):
     """Return the calls of one row, and what the compiled function tells of itself."""
+    if lib.__name__ == "jax":
+        import jax_compiled
+
+        return {"compiled": jax_compiled.call_of(row)}, {}
     lib.manual_seed(0)
     function, args = ROWS[row](lib)
     calls = {"eager": lambda: function(*args)}
@@ -189,8 +194,8 @@ def make(lib, row, compiles):
     if compiles:
         compiled = lib.compile(function)
         begin = time.perf_counter()
-        compiled(*args)
-        compiled(*args)
+        for _ in range(3):  # an optimizer makes its state in the first
+            compiled(*args)
         told["first"] = time.perf_counter() - begin
         inner = getattr(compiled, "_compiled", None)
         if inner is not None:
@@ -202,6 +207,7 @@ def make(lib, row, compiles):
 def measured(libraries, row, threads, with_torch):
     asked = [("torch", "eager"), ("retrograd", "compiled"), ("retrograd", "eager")]
     asked += [("torch", "compiled")] if with_torch else []
+    asked += [("jax", "compiled")] if "jax" in libraries else []
     told = {}
     for name, library in libraries.items():
         told[name] = library.ask(make={"row": row, "compiles": name == "retrograd" or with_torch})
@@ -223,14 +229,16 @@ def main():
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--torch-compile", action="store_true")
+    parser.add_argument("--jax", action="store_true")
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
         serve(options.serve, make)
         return
     warn_if_busy(options.threads)
-    with Library(__file__, "torch") as torch, Library(__file__, "retrograd") as retrograd:
-        libraries = {"torch": torch, "retrograd": retrograd}
+    names = ["torch", "retrograd", *(["jax"] if options.jax else [])]
+    with contextlib.ExitStack() as stack:
+        libraries = {name: stack.enter_context(Library(__file__, name)) for name in names}
         for row in options.rows or ROWS:
             try:
                 found = measured(libraries, row, options.threads, options.torch_compile)
