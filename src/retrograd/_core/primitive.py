@@ -115,7 +115,7 @@ class CompiledRule:
         """Return `lambda xp, g, n: rule(xp, g, n.x, ...)`, made on first use."""
         arguments = "".join(f", n.{name}" for name in self.names)
         text = f"def rule_of_node(xp, g, n):\n    return rule(xp, g{arguments})"
-        return emit(f"a rule of {self.owner}", text, {"rule": self.function})["rule_of_node"]
+        return emit(f"a rule of {self.owner}", text, {"rule": self.function})["rule_of_node"]  # type: ignore[no-any-return]
 
 
 class Gathers(NamedTuple):

@@ -261,10 +261,7 @@ class FunctionNode(Node, FunctionCtx):
         """Tell whether the gradient of an output stays None: of one that has none, where the ctx says so."""
         return not getattr(self, "_materialize_non_diff_grads", True) and self.outputs_made[at].kind == "constant"
 
-    def pull_back(self, g: Any, graph: bool) -> Any:
-        return self.pull_back_some(g, graph, None)
-
-    def pull_back_some(self, g: Any, graph: bool, mask: Any) -> Any:
+    def pull_back_some(self, g: Any, graph: bool, mask: Any = None) -> Any:
         """Call the user's backward and check what it returns."""
         parts = g if self.num_outputs != 1 else (g,)
         if self.join is not None:
