@@ -65,8 +65,6 @@ OFTEN = 10
 ELSEWHERE = (
     *("torch.xpu", "torch.onnx", "torch.ops"),  # what is not there
     "torch.version",  # words
-    "torch.compile",  # docs/compile.md: it reads the source of functions, and an example has none
-    *("torch.FloatTensor", "torch.IntTensor", "torch.LongTensor", "torch.BoolTensor"),  # old names of dtypes
     *("torch.distributions.constraints", "torch.distributed.group"),  # objects, not functions
     "torch.distributed.ProcessGroup",  # `new_group` makes them
     "torch.multiprocessing",  # Python's own

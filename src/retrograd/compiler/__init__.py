@@ -35,9 +35,18 @@ def compile(
 ) -> Any:
     """Return a function that does what another does, or a module in an `OptimizedModule`, by compiled programs.
 
-    `fullgraph=True` refuses what would run in eager, with the line that stands in the way. `dynamic`, `mode` and `options` are
-    accepted: every shape has a program of its own, and there is one way to compile. A `backend` other than "inductor" runs
-    operation by operation.
+    Args:
+        model: a function or module; None makes a decorator.
+        fullgraph: refuse what would run in eager, with the line that stands in the way.
+        dynamic, mode, options: accepted; every shape has a program of its own, and there is one way to compile.
+        backend: other than "inductor", operations run one by one.
+        disable: return `model` as it is.
+
+    >>> @torch.compile(backend="eager")  # without the argument it compiles
+    ... def slope(x):
+    ...     return torch.func.grad(lambda y: (y * y).sum())(x)
+    >>> slope(torch.tensor([1.0, 2.0]))
+    tensor([2., 4.])
     """
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")

@@ -52,8 +52,19 @@ class tensortype(type):  # noqa: N801 - torch's name
         return f"<class 'torch.{cls.__name__}'>"
 
 
+_DOC = """Make a tensor of {dtype} from sizes or data, as programs did before `dtype=`; an instance is any tensor of that dtype.
+
+>>> isinstance(torch.zeros(2, dtype=torch.{dtype}), torch.{name})
+True
+>>> torch.{name}([1, 0]).dtype
+torch.{dtype}
+"""
+
+
 def _make(name: str) -> Any:
-    return tensortype(name, (), {"dtype": _DTYPES[name], "is_cuda": False, "__module__": "retrograd"})
+    dtype = _DTYPES[name]
+    doc = _DOC.format(dtype=dtype.name, name=name)
+    return tensortype(name, (), {"dtype": dtype, "is_cuda": False, "__module__": "retrograd", "__doc__": doc})
 
 
 FloatTensor, DoubleTensor, HalfTensor = _make("FloatTensor"), _make("DoubleTensor"), _make("HalfTensor")
