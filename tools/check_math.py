@@ -51,6 +51,7 @@ def _lgamma(x: Array) -> Array:
 EXACT: dict[str, Callable[..., Array]] = {
     "digamma": scipy.special.psi,
     "erfinv": _erfinv,
+    "gelu": lambda x: x * scipy.special.ndtr(x),
     "i0": scipy.special.i0,
     "lgamma": _lgamma,
     "sigmoid": _sigmoid,

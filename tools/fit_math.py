@@ -62,6 +62,11 @@ def _erfinv(w: Number) -> Number:
         return mp.erfinv(x) / x
 
 
+def _tail_exponent(x: Number) -> Number:
+    """Return -log2 of the normal distribution function at -x."""
+    return -mp.log(mp.ncdf(-x), 2)
+
+
 def _lgamma_by_zeros(x: Number) -> Number:
     x = x + TINY  # beside the zeros, not at them
     return mp.loggamma(x) / ((x - 1) * (x - 2))
@@ -93,6 +98,8 @@ FITS: dict[str, Fit] = {
     ),
     # 2**r = 1 + r * exp2(r)
     "exp2": Fit(lambda r: (2**r - 1) / r, -0.501, 0.501, lambda r: abs(r) / 2**r, {"f32": 7, "f64": 12}),
+    # the same where an error of a fifth of a unit in the last place does not count
+    "exp2_short": Fit(lambda r: (2**r - 1) / r, -0.501, 0.501, lambda r: abs(r) / 2**r, {"f32": 6}),
     # log(1 + f) = f - f**2 / 2 + f**3 * log(f) for 2/3 < 1 + f < 4/3
     "log": Fit(
         lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3,
@@ -127,6 +134,15 @@ FITS: dict[str, Fit] = {
         {"f32": 3.95, "f64": 6},
         lambda x: mp.erfc(x) / mp.erf(x),
         {"f32": 8, "f64": 18},
+    ),
+    # the normal distribution function at -x is 2**-(1 + x * normal_tail(x)): the error is small beside 1, and far out not large beside
+    # the function itself
+    "normal_tail": Fit(
+        lambda x: (_tail_exponent(x) - 1) / x,
+        0,
+        14.5,
+        lambda x: x * max(min(1, 2 * mp.ncdf(-x)), mp.mpf("1e-5") / max(1, _tail_exponent(x) / 4)),
+        {"f32": 10},
     ),
     # sin(r) = r + r * z * sin(z), cos(r) = 1 - z / 2 + z * z * cos(z) for z = r * r, |r| up to pi / 4
     "sin": Fit(

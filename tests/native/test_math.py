@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from retrograd._native import machine
-from retrograd._native.math import FUNCTIONS, NARROW
+from retrograd._native.math import ABSOLUTE, FUNCTIONS, NARROW
 from tools.check_math import exact, kernel, units_off
 
 pytestmark = pytest.mark.skipif(not machine.is_available(), reason="kernels need llvmlite")
 
 PAIRS = ("arctan2", "power")  # functions of two arguments
-SINGLE = [name for name in FUNCTIONS if name not in PAIRS]
+SINGLE = [name for name in FUNCTIONS if name not in (*PAIRS, *ABSOLUTE)]
 # where functions overflow, underflow, become constant, or change the way they are computed
 ENDS = (
     0.0, 1e-45, 1.1754942e-38, 1.1754944e-38, 1e-10, 1e-5, 0.25, 0.34657359, 0.5, 0.693147, 0.75, 1.0, 1.3333334, 1.5, 2.0, 3.95, 9.1, 16.0,
@@ -42,6 +42,23 @@ def test_float32_is_within_two_units_of_float64(name: str) -> None:
     off = units_off(kernel(name)(x), exact(name, x))
     worst = off.argmax()
     assert off[worst] <= 2, f"{name}({x[worst]!r}) is {off[worst]} units off"
+
+
+def test_gelu_of_float32() -> None:
+    """Above -0.1 within 3 units, below within 1e-7, and far below small, until it is zero; at the ends as the formula has it."""
+    x = _sample()
+    found, right = kernel("gelu")(x), exact("gelu", x)
+    off, inside = units_off(found, right), (x >= -0.1) & ~np.isposinf(x)
+    assert off[inside].max() <= 3
+    below = (x < -0.1) & np.isfinite(x)
+    assert np.abs(found[below] - right[below]).max() <= 1e-7
+    far = below & (x < -5)
+    assert np.abs(found[far] - right[far]).max() <= 4e-9
+    assert (found[below] <= 0).all()
+    assert not found[below & (x < -13.1)].any()
+    ends = kernel("gelu")(np.tile(np.array([np.inf, -np.inf, np.nan, 0.0, -0.0], np.float32), 2000))[:5]
+    assert np.array_equal(ends, [np.inf, np.nan, np.nan, 0, 0], equal_nan=True)
+    assert np.signbit(ends[3:]).tolist() == [False, True]
 
 
 def _with_mpmath(name: str) -> Callable[[Any], Any]:

@@ -81,11 +81,11 @@ def exp2(x: Expr) -> Expr:
     """2 to the power of x."""
     form = FORMATS[x.type]
     low, high = form.exp2_ends
-    r, exponent = _whole_and_rest(at_least(at_most(x, high), low), 2 * form.bias)
+    r, exponent = whole_and_rest(at_least(at_most(x, high), low), 2 * form.bias)
     return times_power(fma(polynomial("exp2", r), r, 1.0), exponent)
 
 
-def _whole_and_rest(x: Expr, bias: int) -> tuple[Expr, Expr]:
+def whole_and_rest(x: Expr, bias: int) -> tuple[Expr, Expr]:
     """Write x as n + r for an integer n: r, and an integer with n + bias in its low bits."""
     form = FORMATS[x.type]
     large = 1.5 * 2.0**form.mantissa + bias
@@ -263,7 +263,7 @@ def _power_of_float32(size: Expr, y: Expr) -> Expr:
     z = s * s
     near = s * fma(polynomial("log_ratio", z, F32), z, 2.0)
     product = cast(y, F64) * log_of_all(wide, fma(near, form.log2_e[0], n))
-    r, exponent = _whole_and_rest(at_least(at_most(product, 200.0), -200.0), form.bias)
+    r, exponent = whole_and_rest(at_least(at_most(product, 200.0), -200.0), form.bias)
     return cast(fma(polynomial("exp2", r, F32), r, 1.0) * form.scale(exponent), F32)
 
 

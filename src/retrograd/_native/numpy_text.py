@@ -7,6 +7,7 @@ computes the same bits as the formula. Formulas that reduce, or mix dtypes, stay
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
@@ -178,7 +179,7 @@ def written(
     what: str, results: Sequence[Expr], scalars: Sequence[Any], params: Iterable[str], count: int, several: bool
 ) -> Callable[..., Any] | None:
     """Return results as a function of `count` arrays and numbers; None if NumPy's functions cannot be called in a row for them."""
-    results = _with_bounds(results)
+    results = _in_its_words(results)
     nodes = ex.nodes_of(*results)
     if any(type(s) is not str for s in scalars):  # sizes, which formulas that reduce read
         return None
@@ -228,12 +229,17 @@ def direct(
     return emit(f"the call of {what}", text, scope)["direct"]  # type: ignore[no-any-return]
 
 
-def _with_bounds(results: Sequence[Expr]) -> list[Expr]:
-    """Write `x < c ? c : x` as NumPy's `maximum(c, x)`, of equal numbers the second: x keeps NaN and the sign of its zero."""
+def _in_its_words(results: Sequence[Expr]) -> list[Expr]:
+    """Write what NumPy has in other words, such as `x < c ? c : x`, which is its `maximum(c, x)`.
+
+    Of equal numbers that is the second: x keeps NaN and the sign of its zero.
+    """
     done: dict[Expr, Expr] = {}
     for node in ex.nodes_of(*results):
         args = tuple(done[a] for a in node.args)
         made = ex.node(node.op, args, node.type, node.detail)
+        if node.op == "call" and node.detail == "gelu":  # which NumPy has not
+            made = (ex.call("erf", args[0] * math.sqrt(0.5)) + 1.0) * (args[0] * 0.5)
         if node.op == "select" and args[0].args == (args[2], args[1]) and _is_number(args[1]):
             op = {"lt": "maximum", "gt": "minimum"}.get(args[0].op)
             made = made if op is None else ex.node(op, args[1:], node.type)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from .exponentials import exp, exp_near_0, log, log1p, parted, quotient, times_power
+from .exponentials import exp, exp_near_0, log, log1p, parted, quotient, times_power, whole_and_rest
 from .expression import F64, Expr, absolute, cast, const, copysign, equal, fma, rint, select, sqrt
 from .formats import FORMATS, INF, NAN, at_least, at_most, polynomial
 from .trigonometry import HALF_PI, Angle, cosine_near_0, sine_near_0
 
 ERF_HALF: Final = 0.4769  # where erf is 1/2
+GELU_END: Final = 13.0034  # beyond -x the normal distribution function is 2**-127, which is taken for 0
 ROOT_HALF: Final = (0.7071067811865476, -4.833646656726457e-17)  # with what its rounding left
 
 
@@ -98,6 +99,22 @@ def ndtr(x: Expr) -> Expr:
     scaled = wide * -ROOT_HALF[0]
     low = None if x.type != F64 else fma(wide, -ROOT_HALF[1], fma(wide, -ROOT_HALF[0], -scaled))
     return cast(0.5 * _erfc(scaled, low, x.type), x.type)
+
+
+def gelu(x: Expr) -> Expr:
+    """Return x times the normal distribution function: float32 as the greater of x and 0, less |x| times what lies beyond |x|.
+
+    What lies beyond is a power of two, whose exponent is a polynomial: neither a quotient nor the difference of 1 and erf.
+    """
+    if x.type == F64:
+        return (erf(x * ROOT_HALF[0]) + 1.0) * (x * 0.5)
+    form = FORMATS[x.type]
+    size = absolute(at_most(x, GELU_END))  # -inf stays infinite, and becomes NaN, as in torch
+    near = at_most(size, GELU_END)
+    power = fma(polynomial("normal_tail", near), near, 1.0)
+    r, exponent = whole_and_rest(-power, form.bias)
+    beyond = fma(polynomial("exp2_short", r), r, 1.0) * form.scale(exponent)
+    return fma(-size, beyond, select(x < 0.0, -0.0, x))
 
 
 def log_ndtr(x: Expr) -> Expr:
