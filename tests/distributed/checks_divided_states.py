@@ -1,4 +1,4 @@
-"""ZeroRedundancyOptimizer, averaged parameters and checkpoints in several processes, and what says that it needs one."""
+"""ZeroRedundancyOptimizer, averaged parameters and checkpoints in several processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from retrograd import nn
 from retrograd.distributed import checkpoint
 from retrograd.distributed.algorithms.join import Join
 from retrograd.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
-from retrograd.distributed.fsdp import FullyShardedDataParallel
 from retrograd.distributed.optim import ZeroRedundancyOptimizer
 from retrograd.nn.parallel import DistributedDataParallel
 from tests.distributed.checks_data_parallel import raised_by
@@ -127,9 +126,3 @@ def check_one_checkpoint_of_all(rank: int, size: int) -> None:
     d.barrier()
     if rank == 0:
         shutil.rmtree(folder[0])
-
-
-def check_what_needs_one_process_says_so(rank: int, size: int) -> None:
-    said = raised_by(lambda: FullyShardedDataParallel(net()))
-    assert said.startswith("NotImplementedError"), said
-    assert f"in one process, and the group has {size}" in said
