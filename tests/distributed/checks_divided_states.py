@@ -1,4 +1,4 @@
-"""ZeroRedundancyOptimizer and averaged parameters in several processes, and what says that it needs one."""
+"""ZeroRedundancyOptimizer and averaged parameters in several processes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from retrograd import distributed as d
 from retrograd import nn
 from retrograd.distributed.algorithms.join import Join
 from retrograd.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
-from retrograd.distributed.fsdp import FullyShardedDataParallel
 from retrograd.distributed.optim import ZeroRedundancyOptimizer
 from retrograd.nn.parallel import DistributedDataParallel
-from tests.distributed.ranks import raised_by
 
 RATE = 0.05
 
@@ -100,9 +98,3 @@ def check_parameters_averaged_now_and_then(rank: int, size: int) -> None:
         found.append(weight.item())
     mean = (size - 1) / 2
     assert np.allclose(found, [rank, mean, rank, mean])
-
-
-def check_what_needs_one_process_says_so(rank: int, size: int) -> None:
-    said = raised_by(lambda: FullyShardedDataParallel(net()))
-    assert said.startswith("NotImplementedError"), said
-    assert f"in one process, and the group has {size}" in said

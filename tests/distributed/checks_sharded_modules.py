@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,17 @@ from retrograd.distributed.device_mesh import init_device_mesh
 from retrograd.distributed.fsdp import (
     CPUOffloadPolicy,
     FSDPModule,
+    FullStateDictConfig,
+    FullyShardedDataParallel,
+    MixedPrecision,
     MixedPrecisionPolicy,
+    ShardingStrategy,
+    StateDictType,
     fully_shard,
     register_fsdp_forward_method,
 )
 from retrograd.distributed.fsdp._rooms import CAN_GIVE_BACK
+from retrograd.distributed.fsdp.wrap import ModuleWrapPolicy
 from retrograd.distributed.tensor import DTensor, Replicate, Shard
 from retrograd.utils.checkpoint import checkpoint
 from tests.distributed.ranks import raised_by
@@ -383,6 +390,74 @@ def check_an_error_in_the_middle_is_forgotten(rank: int, size: int) -> None:
     model.blocks[0].count.zero_()
     assert type(model.first.weight) is DTensor
     trained_alike(model, plain, rank, size, steps=2)
+
+
+def check_shards_are_saved_and_loaded(rank: int, size: int) -> None:
+    model = sharded(Net())
+    optimizer = torch.optim.Adam(model.parameters())
+    loss_of(model, batches(size, 1)[0, rank]).backward()
+    optimizer.step()
+    file = io.BytesIO()
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, file)
+    file.seek(0)
+    state = torch.load(file)
+    other = sharded(Net())
+    its = torch.optim.Adam(other.parameters())
+    other.load_state_dict(state["model"])
+    its.load_state_dict(state["optimizer"])
+    for net, chosen in ((model, optimizer), (other, its)):
+        chosen.zero_grad()
+        loss_of(net, batches(size, 1)[0, rank]).backward()
+        chosen.step()
+    assert torch.equal(model.first.weight, other.first.weight)
+
+
+def check_the_wrapper_trains_as_one_process(rank: int, size: int) -> None:
+    for strategy in (None, ShardingStrategy.SHARD_GRAD_OP):
+        plain, inside = Net(), Net()
+        if rank:
+            with torch.no_grad():
+                inside.first.weight.zero_()
+        policy = ModuleWrapPolicy({Block})
+        model = FullyShardedDataParallel(inside, None, strategy, auto_wrap_policy=policy, sync_module_states=True)
+        assert len(FullyShardedDataParallel.fsdp_modules(model)) == 4
+        whole, divided = (torch.optim.Adam(one.parameters(), 0.02) for one in (plain, model))
+        for x in batches(size, 5):
+            for net, optimizer, batch in ((plain, whole, x.reshape(-1, 3)), (model, divided, x[rank])):
+                optimizer.zero_grad()
+                loss_of(net, batch).backward()
+            norm = model.clip_grad_norm_(0.3)
+            torch.testing.assert_close(norm, nn.utils.clip_grad_norm_(plain.parameters(), 0.3), **CLOSE)
+            whole.step()
+            divided.step()
+        state = model.state_dict()
+        assert list(state) == list(plain.state_dict())
+        for name, value in plain.state_dict().items():
+            torch.testing.assert_close(state[name], value, **CLOSE)
+        with FullyShardedDataParallel.state_dict_type(model, StateDictType.SHARDED_STATE_DICT):
+            assert type(model.state_dict()["first.weight"]) is DTensor
+        config = FullStateDictConfig(rank0_only=True)
+        with FullyShardedDataParallel.state_dict_type(model, StateDictType.FULL_STATE_DICT, config):
+            assert (len(model.state_dict()) > 0) == (rank == 0)
+        with torch.no_grad(), FullyShardedDataParallel.summon_full_params(model):
+            assert type(model.module.first.weight) is nn.Parameter
+            model.module.first.weight.fill_(3.0)
+        assert model.module.first.weight.full_tensor().tolist() == [[3.0] * 3] * 5
+        model.load_state_dict(plain.state_dict())
+        torch.testing.assert_close(model.module.first.weight.full_tensor(), plain.first.weight.detach(), **CLOSE)
+    given = batches(size, 2)
+    plain.zero_grad()
+    model.zero_grad()
+    with model.no_sync():
+        loss_of(model, given[0, rank]).backward()
+    loss_of(model, given[1, rank]).backward()
+    for one in given:
+        loss_of(plain, one.reshape(-1, 3)).backward()
+    torch.testing.assert_close(model.module.first.weight.grad.full_tensor(), plain.first.weight.grad, **CLOSE)
+    single = FullyShardedDataParallel(Net(), mixed_precision=MixedPrecision(param_dtype=torch.float32))
+    assert single(torch.tensor(given[0, rank])).dtype is torch.float32
+    said = raised_by(lambda: FullyShardedDataParallel(Net(), sharding_strategy=ShardingStrategy.NO_SHARD))
+    assert "use DistributedDataParallel" in said
 
 
 def check_what_is_refused(rank: int, size: int) -> None:

@@ -98,6 +98,13 @@ class ShardedParameter:
         if self.room is not None:
             self.room.give_back()
 
+    def take_over_whole(self) -> None:
+        """Copy this process's part of the whole parameter into the shard."""
+        local, begins = compute_local_shape_and_global_offset(self.shape, self.mesh, self.placements)
+        with using(grad=False):
+            shard = self.sharded._local_tensor
+            shard.copy_(self.whole.detach().narrow(self.dim, begins[self.dim], local[self.dim]))
+
     def forget_whole(self) -> None:
         """Take over a shard that the module has been given instead, as `to` does."""
         module, name = self.holders[0]

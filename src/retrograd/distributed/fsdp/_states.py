@@ -132,6 +132,11 @@ class State:
                 one.show_shard()
             self.is_whole = False
 
+    def keep_wholes(self) -> None:
+        """Take over into the shards what was written into the whole parameters."""
+        for one in self.parameters:
+            one.take_over_whole()
+
     def forget_wholes(self) -> None:
         """Take over what the modules hold now."""
         for one in self.parameters:

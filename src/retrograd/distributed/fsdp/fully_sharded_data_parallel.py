@@ -1,7 +1,7 @@
-"""torch.distributed.fsdp.fully_sharded_data_parallel: a module whose parameters are divided among processes; one process has them all.
+"""torch.distributed.fsdp.fully_sharded_data_parallel: the older form of sharded modules, a wrapper around `fully_shard`.
 
-The parameters stay as they are (`use_orig_params=True` in torch's words), and nothing is gathered or divided. What would change numbers or
-memory on one process, too, is refused: mixed precision, and offloading from a GPU.
+The parameters keep their names and shapes (`use_orig_params=True` in torch's words) and are DTensors; torch joins them. In one
+process they stay as they are, and what would change numbers or memory there, too, is refused: mixed precision, and offloading from a GPU.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import Any
 from ..._public import all_of
 from ...nn.modules.module import Module
 from ...nn.utils.clip_grad import clip_grad_norm_
+from .._collectives import _broadcast_coalesced
 from .._groups import need_group
-from .._one_process_only import SHARDED_INSTEAD, need_one_process
 from ..checkpoint import state_dict as states
+from ..device_mesh import DeviceMesh
+from ..tensor._dtensor import DTensor
 from . import api
-from ._fully_shard import need_on_cpu
+from ._fully_shard import FSDPModule, MixedPrecisionPolicy, fully_shard, need_on_cpu
 from ._names import FSDP_WRAPPED_MODULE, clean_tensor_name, unwrap_names, wrap_names
 from .api import (
     BackwardPrefetch,
@@ -46,7 +48,18 @@ CONFIGS: dict[StateDictType, tuple[type[StateDictConfig], type[OptimStateDictCon
 
 
 class FullyShardedDataParallel(Module):
-    """A module in a group of one process, with torch's methods for its state."""
+    """A module whose parameters are divided among processes, with torch's methods for its state.
+
+    Args:
+        module: the module
+        process_group: the processes; all if it is not given
+        sharding_strategy: `FULL_SHARD` frees parameters between forward and backward, `SHARD_GRAD_OP` keeps them
+        auto_wrap_policy: which parts are wrapped on their own
+        mixed_precision: the dtypes in which it computes and reduces
+        ignored_modules: parts whose parameters stay whole
+        sync_module_states: begin with the values of the first process
+        device_mesh: the mesh instead of a group; of two dimensions for `HYBRID_SHARD`
+    """
 
     def __init__(
         self,
@@ -69,8 +82,9 @@ class FullyShardedDataParallel(Module):
     ) -> None:
         super().__init__()
         self.process_group = need_group(process_group)
-        need_one_process("FullyShardedDataParallel", SHARDED_INSTEAD, process_group)
-        need_plain_numbers(mixed_precision)
+        self.rank, self.world_size = self.process_group.rank(), self.process_group.size()
+        if self.world_size == 1:
+            need_plain_numbers(mixed_precision)
         if cpu_offload is not None and cpu_offload.offload_params:
             need_on_cpu(module)
         choices = {
@@ -81,11 +95,26 @@ class FullyShardedDataParallel(Module):
             "use_orig_params": use_orig_params,
             "device_mesh": device_mesh,
         }
+        ignored = {one for part in ignored_modules or () for one in part.modules()}
+        kept = {one for part in ignored for one in part.parameters(recurse=False)}
+        for one in ignored_states or ():
+            kept.update(one.parameters() if isinstance(one, Module) else [one])
+        if sync_module_states and self.world_size > 1:
+            values = [one.detach() for one in (*module.parameters(), *module.buffers())]
+            _broadcast_coalesced(self.process_group, values, 1 << 24)
         if auto_wrap_policy is not None:
-            ignored = {one for part in ignored_modules or () for one in part.modules()}
+            choices["ignored_states"] = kept
             wrap_parts(module, auto_wrap_policy, FullyShardedDataParallel, ignored, choices)
-        self.rank, self.world_size = 0, 1
         self.sharding_strategy = ShardingStrategy.NO_SHARD  # as torch says where there is one process
+        if self.world_size > 1:
+            self.sharding_strategy = sharding_strategy or ShardingStrategy.FULL_SHARD
+            mesh = device_mesh or DeviceMesh.from_group(self.process_group, _device_of(module))
+            fully_shard(
+                module,
+                **_sharding(self.sharding_strategy, mesh),
+                mp_policy=_policy(mixed_precision),
+                ignored_params=kept,
+            )
         self.cpu_offload = cpu_offload or CPUOffload()
         self.backward_prefetch, self.forward_prefetch = backward_prefetch, forward_prefetch
         self.mixed_precision = mixed_precision or MixedPrecision()
@@ -121,20 +150,32 @@ class FullyShardedDataParallel(Module):
     # ---- gradients ----
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Let gradients be of this process only, as they are."""
-        yield
+        """Let gradients stay in this process, to be added to the next ones."""
+        for one in _sharded_inside(self):
+            one.set_requires_gradient_sync(False, recurse=False)
+        try:
+            yield
+        finally:
+            for one in _sharded_inside(self):
+                one.set_requires_gradient_sync(True, recurse=False)
 
     def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> Any:
-        """Scale the gradients down if their norm is too large, and return the norm."""
-        return clip_grad_norm_(self.parameters(), max_norm, norm_type)
+        """Scale the gradients down if the norm of all of them is too large, and return the norm."""
+        norm = clip_grad_norm_(self.parameters(), max_norm, norm_type)
+        return norm.full_tensor() if isinstance(norm, DTensor) else norm
 
     def check_is_root(self) -> bool:
         """Tell whether this is the outermost one."""
-        return True
+        if self.world_size == 1:
+            return True
+        tree = self.module._get_fsdp_state().tree
+        return tree is None or tree.states[0] is self.module._get_fsdp_state()
 
     def register_comm_hook(self, state: Any, hook: Any) -> None:
-        """Refuse a hook on what is sent: nothing is."""
-        raise NotImplementedError("FullyShardedDataParallel.register_comm_hook: one process sends nothing")
+        """Refuse a hook on what is sent."""
+        raise NotImplementedError(
+            "FullyShardedDataParallel.register_comm_hook: retrograd has no hooks on sharded gradients"
+        )
 
     # ---- whole parameters ----
     @staticmethod
@@ -147,8 +188,20 @@ class FullyShardedDataParallel(Module):
         offload_to_cpu: bool = False,
         with_grads: bool = False,
     ) -> Iterator[None]:
-        """Let a block see whole parameters, as they always are."""
-        yield
+        """Let a block see whole parameters; what it writes into them is kept unless `writeback` is off."""
+        if with_grads:
+            raise NotImplementedError("summon_full_params(with_grads=True): see full_tensor() of each gradient")
+        states = [one._get_fsdp_state() for one in _sharded_inside(module)]
+        states = states if recurse else states[:1]
+        for state in states:
+            state.gather()
+        try:
+            yield
+        finally:
+            for state in states:
+                if writeback:
+                    state.keep_wholes()
+                state.free()
 
     @staticmethod
     def fsdp_modules(module: Any, root_only: bool = False) -> list[FullyShardedDataParallel]:
@@ -298,8 +351,17 @@ class FullyShardedDataParallel(Module):
 
 
 def _without_wrapper(module: Any, state: dict[str, Any], prefix: str, *others: Any) -> None:
-    """Take the wrapper's part out of the names of a state, and bring it to the CPU if that was chosen."""
+    """Take the wrapper's part out of the names of a state, make its values whole, and bring it to the CPU, as was chosen."""
     unwrap_names(state, prefix, FSDP_WRAPPED_MODULE)
+    kind, config = module._settings.state_dict_type, module._settings.state_dict_config
+    inside = [name for name, one in state.items() if name.startswith(prefix) and isinstance(one, DTensor)]
+    if kind is StateDictType.FULL_STATE_DICT:
+        state.update({name: state[name].full_tensor().detach() for name in inside})
+        if getattr(config, "rank0_only", False) and module.rank != 0:
+            for name in [name for name in state if name.startswith(prefix)]:
+                del state[name]
+    elif kind is StateDictType.LOCAL_STATE_DICT and inside:
+        raise NotImplementedError("LOCAL_STATE_DICT: retrograd's shards are those of SHARDED_STATE_DICT")
     if module._settings.state_dict_config.offload_to_cpu:
         state.update(
             {name: one.cpu() for name, one in state.items() if name.startswith(prefix) and hasattr(one, "cpu")}
@@ -309,6 +371,42 @@ def _without_wrapper(module: Any, state: dict[str, Any], prefix: str, *others: A
 def _with_wrapper(module: Any, state: dict[str, Any], prefix: str, *others: Any) -> None:
     """Put the wrapper's part into the names of a state."""
     wrap_names(state, prefix, FSDP_WRAPPED_MODULE)
+
+
+def _sharded_inside(module: Any) -> list[Any]:
+    return [one for one in module.modules() if isinstance(one, FSDPModule)]
+
+
+def _device_of(module: Any) -> str:
+    kind = next((one.device.type for one in module.parameters()), "cpu")
+    return "cpu" if kind == "meta" else kind
+
+
+def _sharding(strategy: ShardingStrategy, mesh: DeviceMesh) -> dict[str, Any]:
+    """Return what a strategy is in the words of `fully_shard`."""
+    hybrid = strategy in (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
+    if strategy is ShardingStrategy.NO_SHARD:
+        raise NotImplementedError("ShardingStrategy.NO_SHARD: use DistributedDataParallel, which does the same")
+    if hybrid and mesh.ndim != 2:
+        raise NotImplementedError(
+            f"{strategy} needs a device_mesh of two dimensions: replicas, and processes that shard"
+        )
+    keeps = strategy in (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy._HYBRID_SHARD_ZERO2)
+    return {"mesh": mesh, "reshard_after_forward": False if keeps else None}
+
+
+def _policy(precision: MixedPrecision | None) -> MixedPrecisionPolicy | None:
+    if precision is None:
+        return None
+    if precision.buffer_dtype is not None or precision.keep_low_precision_grads:
+        raise NotImplementedError(
+            "MixedPrecision(buffer_dtype, keep_low_precision_grads): retrograd's sharded modules keep buffers and gradients in "
+            "their dtypes\nHint: cast buffers by module.to."
+        )
+    casts = precision.cast_forward_inputs or precision.cast_root_forward_inputs
+    return MixedPrecisionPolicy(
+        precision.param_dtype, precision.reduce_dtype or precision.param_dtype, cast_forward_inputs=casts
+    )
 
 
 def need_plain_numbers(precision: Any) -> None:
