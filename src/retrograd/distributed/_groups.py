@@ -83,6 +83,7 @@ class ProcessGroup:
         self.bound_device_id: Any = None
         self.called = self.checksum = 0  # how many collectives, and which: see Note [What processes agree on]
         self.comparisons = comparisons_of(len(ranks))
+        self.is_in_background = False
         self.twin: ProcessGroup | None = None  # the same processes, on a channel of their own, for another thread
         self.held_by: set[Any] = set()  # what goes on in other threads, as futures: the group's end waits for it
 
@@ -113,10 +114,12 @@ class ProcessGroup:
 
     def waiter(self, what: str, timeout: Any = None) -> Waiter:
         """Return how long processes wait for each other."""
-        if timeout is not None:
-            return Waiter(self.line, seconds_of(timeout), what, self._late, self._check)
-        if what not in self._waiters:
-            self._waiters[what] = Waiter(self.line, seconds_of(self.timeout), what, self._late, self._check)
+        if timeout is not None or what not in self._waiters:
+            seconds = seconds_of(self.timeout if timeout is None else timeout)
+            made = Waiter(self.line, seconds, what, self._late, self._check, self.is_in_background)
+            if timeout is not None:
+                return made
+            self._waiters[what] = made
         return self._waiters[what]
 
     def _check(self, what: str) -> None:

@@ -229,12 +229,14 @@ class Waiter:
         what: str,
         late: Callable[[str, float], Exception],
         check: Callable[[str], None] | None = None,
+        is_patient: bool = False,  # in the background: it leaves Python's lock to the program
     ) -> None:
         self.line, self.seconds, self.what, self.late, self.check = line, seconds, what, late, check
+        self.is_patient = is_patient
 
     def within(self, limit: Any) -> Waiter:
         """Return the same with another limit."""
-        return Waiter(self.line, seconds_of(limit), self.what, self.late, self.check)
+        return Waiter(self.line, seconds_of(limit), self.what, self.late, self.check, self.is_patient)
 
     def run(self, issue: Callable[[], Any]) -> None:
         """Start something and wait for it, where nothing else is under way."""
@@ -252,7 +254,7 @@ class Waiter:
             if is_over():
                 return
         began = looked = time.monotonic()
-        give_way = os.sched_yield if hasattr(os, "sched_yield") else _nap
+        give_way = os.sched_yield if hasattr(os, "sched_yield") and not self.is_patient else _nap
         while True:
             for _ in range(50):
                 if is_over():

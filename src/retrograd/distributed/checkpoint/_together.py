@@ -146,6 +146,7 @@ def _twin_of(group: ProcessGroup) -> ProcessGroup:
         group.twin = ProcessGroup(
             group._backend, group._config, group._ranks, group.group_name, words, group.timeout, Mpi(made[0])
         )
+        group.twin.is_in_background = True
     return group.twin
 
 
