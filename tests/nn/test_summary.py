@@ -216,7 +216,7 @@ def test_a_shape_for_an_input(model: Any, inputs: Any, error: Any, size: str) ->
     with pytest.raises(error) as caught:
         nn.summary(model, *inputs)
     assert str(caught.value).endswith(f"\nHint: inputs are tensors; their shapes go by name: {size}")
-    with pytest.raises(TypeError, match="must be Tensor, not str$"):
+    with pytest.raises(TypeError, match=r"must be Tensor, not str$"):
         nn.summary(nn.Linear(8, 2), "a")
 
 
