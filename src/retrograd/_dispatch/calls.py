@@ -100,10 +100,10 @@ def _has_its_tensors(name: str, args: Any, kwargs: dict[str, Any]) -> bool:
 def _leading_tensors(name: str) -> tuple[str, ...]:
     """Return the names of the arguments at the front that are tensors in every form of a function."""
     fronts = [
-        [one.name for one in takewhile(lambda one: one.real_type == "Tensor", form.arguments)]
+        tuple(one.name for one in takewhile(lambda one: one.real_type == "Tensor", form.arguments))
         for form in schemas.forms_of(name).values()
     ]
-    return tuple(min(fronts, key=len, default=[]))
+    return min(fronts, key=len) if fronts else ()
 
 
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")

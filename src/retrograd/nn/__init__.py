@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from .._absent import finder
-from .._tracebacks import guarded
+from .._tracebacks import guarded as _guarded
 from . import attention as attention
 from . import common_types as common_types
 from . import functional as functional
@@ -50,7 +50,7 @@ _LATER = ("Summary", "summary")
 _absent = finder("torch.nn")
 
 
-@guarded
+@_guarded
 def __getattr__(name: str) -> Any:
     """Load what few programs use when it is asked for."""
     if name in _LATER:
