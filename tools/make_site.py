@@ -30,8 +30,8 @@ LANGUAGES = {".py": "python", ".md": "markdown", ".json": "json", ".toml": "toml
 
 # What the navigation shows, in this order. Pages that do not exist are left out; those that stand nowhere come last.
 CONTENTS = {
-    "Guide": """coming-from-torch autograd numpy notebooks ci cuda kernels compile distributed viewer errors nn graphs dispatch types
-    gallery limits""",
+    "Guide": """coming-from-torch autograd numpy notebooks ci cuda kernels compile distributed look-inside viewer errors nn graphs dispatch
+    types gallery limits""",
     "Reference": "api/index",
     "Essay": "from-scratch",
     "Figures": "benchmarks operations libraries torch_tests",
@@ -46,6 +46,7 @@ html_title = "retrograd"
 html_show_sphinx = False
 html_show_copyright = False
 html_copy_source = False
+html_show_search_summary = False  # it fetches pages, which browsers refuse a site that is opened from disk
 myst_heading_anchors = 4
 maximum_signature_line_length = 100
 toc_object_entries = False  # a navigation of 4,000 names would be the larger part of every page

@@ -25,6 +25,7 @@ from retrograd._missing import torch_names
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "retrograd"
 OWN_MODULES = ("debug",)  # which torch does not have; `pytest_torch` must not be imported outside of pytest
+OWN_NAMES = {"torch.nn": ("Summary", "summary")}  # in modules that torch has
 OPTIONAL_MODULES = {
     "torch.utils.tensorboard": "tensorboard"
 }  # which are imported only where a further package is installed
@@ -90,7 +91,7 @@ def members(name: str) -> Iterator[tuple[str, Any]]:
     """Yield the public names of a module, with their values."""
     module = module_of(name)
     used = used_names().get(name, set())
-    names = {*torch_names().get(name, ()), *getattr(module, "__all__", ()), *used}
+    names = {*torch_names().get(name, ()), *getattr(module, "__all__", ()), *used, *OWN_NAMES.get(name, ())}
     for one in sorted(names):
         if one.startswith("_"):
             continue

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ._missing import MissingNameError
+from ._tracebacks import guarded
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
@@ -107,7 +108,7 @@ def finder(home: str, *, by_torchs_name: bool = False, modules: str = "") -> Cal
                 return found
         raise MissingNameError(home if by_torchs_name else sys.modules[own].__name__, name)
 
-    return find_attribute
+    return guarded(find_attribute)
 
 
 def is_made(home: str) -> bool:

@@ -33,5 +33,5 @@ def _tqdm() -> Any:
         with warnings.catch_warnings(action="ignore"):  # that a notebook has no widgets, and gets text
             from tqdm.auto import tqdm
     except ImportError:
-        raise ImportError("progress bars need tqdm: pip install 'retrograd[progress]'") from None
+        raise ImportError("progress bars need tqdm: pip install tqdm") from None
     return tqdm

@@ -147,6 +147,26 @@ def test_totals_of_functions_are_torchs(backward: bool) -> None:
     assert found["retrograd"] == found["torch"]
 
 
+WRONG = {
+    "layer": lambda library: library.nn.Linear(2, 2)((1, 2)),
+    "weight": lambda library: library.nn.functional.linear(library.ones(2), (1, 2)),
+    "by name": lambda library: library.nn.functional.linear(input=3, weight=library.ones(2, 2)),
+    "convolution": lambda library: library.nn.functional.conv2d((1, 2), library.ones(1, 1, 2, 2)),
+    "norm": lambda library: library.nn.functional.layer_norm("a", (2,)),
+}
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_no_tensor_is_refused_in_torchs_words(what: str) -> None:
+    said = []
+    for library in (retrograd, pytest.importorskip("torch")):
+        with pytest.raises(TypeError) as caught:
+            total(library, lambda: WRONG[what](library), False)  # noqa: B023
+        said.append(str(caught.value).splitlines()[0])
+    assert said[0] == said[1]
+
+
 @pytest.mark.oracle
 def test_totals_inside_of_transforms_are_torchs() -> None:
     torch = pytest.importorskip("torch")

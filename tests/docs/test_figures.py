@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
+import sys
 
-ROOT = Path(__file__).parents[2]
+from .pages import ROOT
+
+sys.path.append(str(ROOT / "benchmarks"))
+import weights
 
 
 def test_the_share_of_torchs_tests():
@@ -20,3 +23,15 @@ def test_the_share_of_torchs_tests():
     assert failed == failing
     assert f"| all | {passed} | {failed} | {left_out} |" in table
     assert f"- {passed} of {passed + failed} programs" in (ROOT / "docs" / "benchmarks.md").read_text()
+
+
+def test_what_the_package_weighs():
+    """The readme's table is one measurement; the package grows with every change."""
+    rows = dict(re.findall(r"^\| ([^|]+) \| ([\d.]+) \|", (ROOT / "README.md").read_text(), re.MULTILINE))
+    together = float(rows.pop("together"))
+    rows = {
+        name: float(size) for name, size in rows.items() if name.split()[0] in {"retrograd", *weights.dependencies()}
+    }
+    assert len(rows) == 1 + len(weights.dependencies())
+    assert abs(rows["retrograd"] - weights.own_megabytes()) < 0.5
+    assert abs(together - sum(rows.values())) < 1

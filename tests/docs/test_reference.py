@@ -65,6 +65,11 @@ def test_names_that_are_public(facts, named, names, least):
     assert len(facts[names]) > least
 
 
+def test_names_that_torch_does_not_have(facts, named):
+    assert {"torch.nn.summary", "torch.nn.Summary", "torch.autograd.explain", "retrograd.debug.gradient_flow"} <= named
+    assert ".. py:function:: torch.nn.summary(model: Any, *inputs: Any, input_size: Any = None" in facts["text"]
+
+
 # Classes of Python's and their kin, which do not say how they are called: str, int, dict, type.
 OF_PYTHON = {
     "torch.autograd.profiler_util.StringTable",

@@ -90,6 +90,11 @@ CALLS: dict[str, Callable[[], Any]] = {
     "objects": lambda: torch.distributed.all_gather_object([], 1),
     "store": lambda: torch.distributed.HashStore().wait(["nothing"], timedelta(milliseconds=1)),
     "missing name": lambda: torch.zeroes,
+    "missing name of nn": lambda: nn.Liner,
+    "missing name of autograd": lambda: torch.autograd.gradd,
+    "missing name of func": lambda: torch.func.jacrv,
+    "missing name of jit": lambda: torch.jit.scrpt,
+    "missing name of cuda": lambda: torch.cuda.is_availble,
     "file": lambda: torch.load("/nowhere/at/all"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -167,6 +168,56 @@ def test_flops_as_torch_counts_them() -> None:
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(torch)(torch.ones(2, 3, 12, 12))
     assert nn.summary(model(retrograd), input_size=(2, 3, 12, 12)).flops == counter.get_total_flops()
+
+
+@pytest.mark.oracle
+def test_attention_is_counted_by_torchs_formula() -> None:
+    torch = pytest.importorskip("torch")
+    from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
+
+    def model(library: Any) -> Any:
+        return library.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+
+    attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu  # torch counts that of CUDA alone
+    mapping = {attention: lambda query, key, value, *_, **__: sdpa_flop_count(query, key, value)}
+    with FlopCounterMode(display=False, custom_mapping=mapping) as counter:
+        model(torch)(torch.ones(2, 5, 8))
+    assert counter.get_flop_counts()["Global"][attention] > 0
+    assert nn.summary(model(retrograd), input_size=(2, 5, 8)).flops == counter.get_total_flops()
+
+
+class Attention(nn.Module):
+    def forward(self, query: Any, key: Any) -> Any:
+        return nn.functional.scaled_dot_product_attention(query, key, key, enable_gqa=query.shape != key.shape)
+
+
+@pytest.mark.parametrize(("query", "key"), [((3, 5, 4),) * 2, ((2, 3, 5, 4),) * 2, ((2, 6, 5, 4), (2, 3, 5, 4))])
+def test_attention_of_any_heads(query: tuple[int, ...], key: tuple[int, ...]) -> None:
+    heads = math.prod(query[:-2])
+    products = 2 * (5 * 5 * 4)  # the scores, and the sums of values
+    assert nn.summary(Attention(), input_size=[query, key]).flops == heads * products * 2
+
+
+class Shaped(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x.relu()
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs", "error", "size"),
+    [
+        (nn.Linear(8, 2), [(4, 8)], TypeError, "input_size=(4, 8)"),
+        (nn.Conv2d(3, 2, 3), [[3, 8, 8]], TypeError, "input_size=[3, 8, 8]"),
+        (Shaped(), [(4, 8)], AttributeError, "input_size=(4, 8)"),
+        (nn.Bilinear(2, 2, 3), [(4, 2), (4, 2)], TypeError, "input_size=[(4, 2), (4, 2)]"),
+    ],
+)
+def test_a_shape_for_an_input(model: Any, inputs: Any, error: Any, size: str) -> None:
+    with pytest.raises(error) as caught:
+        nn.summary(model, *inputs)
+    assert str(caught.value).endswith(f"\nHint: inputs are tensors; their shapes go by name: {size}")
+    with pytest.raises(TypeError, match=r"must be Tensor, not str$"):
+        nn.summary(nn.Linear(8, 2), "a")
 
 
 def test_the_bytes_of_a_model_without_layers_inside() -> None:

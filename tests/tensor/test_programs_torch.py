@@ -75,6 +75,8 @@ def test_names_of_the_package_are_complete() -> None:
     exec("from retrograd import *", names)
     assert {"tensor", "add", "cumsum", "topk", "float32", "no_grad", "get_num_threads"} <= names.keys()
     assert {"cumsum", "linalg", "topk", "float32"} <= set(dir(retrograd))
+    assert {"Linear", "summary"} <= set(dir(retrograd.nn))
+    assert {"grad", "explain", "gradcheck"} <= set(dir(retrograd.autograd))
 
 
 NUMPY_WORDS = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from itertools import takewhile
 from typing import Any
 
 from .._core.arrays import LevelArray
@@ -88,6 +89,23 @@ def is_operation(function: Any) -> bool:
     return name not in ANSWERED and (name in composites.FOUND or bool(schemas.forms_of(name)))
 
 
+def _has_its_tensors(name: str, args: Any, kwargs: dict[str, Any]) -> bool:
+    """Tell whether a call gives tensors where every form of a function takes one: decompositions ask them at once."""
+    names = _leading_tensors(name)
+    given = (*args[: len(names)], *(kwargs[one] for one in names if one in kwargs))
+    return all(isinstance(one, composites.Tensor) for one in given)
+
+
+@cache
+def _leading_tensors(name: str) -> tuple[str, ...]:
+    """Return the names of the arguments at the front that are tensors in every form of a function."""
+    fronts = [
+        tuple(one.name for one in takewhile(lambda one: one.real_type == "Tensor", form.arguments))
+        for form in schemas.forms_of(name).values()
+    ]
+    return min(fronts, key=len) if fronts else ()
+
+
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
 
 
@@ -115,7 +133,7 @@ def call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         casting = import_module(f"{PACKAGE}.tensor._recording.autocast")
         args, kwargs = casting.cast_arguments(function, autocast, args, kwargs)
     made = composites.FOUND.get(name)
-    if made is not None:
+    if made is not None and _has_its_tensors(name, args, kwargs):
         result = functions.decomposed(made, function, args, kwargs)
         if result is not NotImplemented:
             return result

@@ -15,7 +15,7 @@ from .._graph.unpacked import SavedTensor
 from .._modes import current_mode, using
 from .._places import Place, user_frame, user_place
 from .._size import Size
-from .._tracebacks import hide
+from .._tracebacks import guarded, hide
 from .._warnings import warn
 from ..tensor import _base
 from ..tensor._aliasing.views import Nowhere
@@ -440,6 +440,7 @@ if TYPE_CHECKING:
     from .gradcheck import gradcheck, gradgradcheck
 
 
+@guarded
 def __getattr__(name: str) -> Any:
     """Load what few programs use when it is asked for."""
     import importlib
@@ -455,3 +456,7 @@ def __getattr__(name: str) -> Any:
         globals()["gradcheck"] = module.gradcheck  # the import put the module there
         return getattr(module, name)
     return finder("torch.autograd", by_torchs_name=True)(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

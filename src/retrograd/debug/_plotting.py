@@ -13,7 +13,7 @@ def subplots(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
     try:
         kind = _figures()
     except ImportError:
-        raise ImportError("pictures need matplotlib: pip install 'retrograd[plots]'") from None
+        raise ImportError("pictures need matplotlib: pip install matplotlib") from None
     figure = kind(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(1, columns)
 

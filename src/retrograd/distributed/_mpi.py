@@ -21,7 +21,7 @@ from ._work import Steps
 INSTALL = "pip install mpi4py mpich"
 MISSING = (
     "torch.distributed with several processes needs MPI, through mpi4py, which cannot be imported: {reason}\n"
-    f"Hint: {INSTALL}   (or: pip install 'retrograd[distributed]')"
+    f"Hint: {INSTALL}"
 )
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from .._tracebacks import guarded
 from ._batch_norm import replace_all_batch_norm_modules_
 from ._linearize import debug_unwrap, functionalize, hvp, linearize
 from ._modules import functional_call, stack_module_state
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 
+@guarded
 def __getattr__(name: str) -> Any:
     """Load what few programs use when it is asked for."""
     if name == "rearrange":

@@ -14,6 +14,7 @@ from typing import Final as Final
 
 from .._absent import finder
 from .._public import set_all
+from .._tracebacks import guarded
 from ._containers import isinstance as isinstance
 from ._futures import Future as Future
 from ._futures import fork as fork
@@ -123,6 +124,7 @@ LATER = dict.fromkeys(["load", "save"], "_serialization") | dict.fromkeys(TRACIN
 _absent = finder("torch.jit")
 
 
+@guarded
 def __getattr__(name: str) -> Any:
     if name not in LATER:
         return _absent(name)

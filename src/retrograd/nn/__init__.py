@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from .._absent import finder
+from .._tracebacks import guarded as _guarded
 from . import attention as attention
 from . import common_types as common_types
 from . import functional as functional
@@ -45,13 +46,19 @@ if TYPE_CHECKING:
     from ._summary import Summary as Summary
     from ._summary import summary as summary
 
+_LATER = ("Summary", "summary")
 _absent = finder("torch.nn")
 
 
+@_guarded
 def __getattr__(name: str) -> Any:
     """Load what few programs use when it is asked for."""
-    if name in ("Summary", "summary"):
+    if name in _LATER:
         from . import _summary
 
         return getattr(_summary, name)
     return _absent(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

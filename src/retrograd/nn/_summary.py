@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from .. import _dtypes
@@ -15,13 +16,14 @@ from .._modes import using
 from .._readable import readable_bytes, readable_count
 from .._tracebacks import guarded
 from ..func import functional_call
+from ..ops import aten
 from ..overrides import TorchFunctionMode
 from ..random import fork_rng
 from ..tensor._functions.creation import zeros
 from ..tensor._functions.random_tensors import rand
 from ..tensor._tensor import Tensor
 from ..utils._pytree import tree_leaves
-from ..utils.flop_counter import FlopCounterMode
+from ..utils.flop_counter import FlopCounterMode, sdpa_flop_count
 from .modules.module import Module
 from .parameter import Parameter, is_lazy
 
@@ -136,9 +138,9 @@ def summary(
         mode: "eval", "train", or "same" as each module is; what it is run in.
 
     Without inputs the table has no shapes and operations. The model is run once, without gradients, on copies of its buffers: its
-    buffers, training flags, gradients and the random state are what they were. Operations are those that
-    `utils.flop_counter` counts: products, convolutions and attention, two for a multiplication and an addition. A module that has
-    several places is counted at its first.
+    buffers, training flags, gradients and the random state are what they were. Operations are those of products, convolutions
+    and attention, two for a multiplication and an addition, by the formulas of `utils.flop_counter`, which on the CPU leaves
+    attention out. A module that has several places is counted at its first.
 
     Example:
         >>> from retrograd import nn
@@ -173,7 +175,13 @@ def summary(
             inputs = _made(input_size, dtypes)
         was_run = bool(inputs or named)
         if was_run:
-            _run(model, layers, inputs, named, mode)
+            try:
+                _run(model, layers, inputs, named, mode)
+            except (AttributeError, TypeError) as error:
+                if not named and all(map(_is_shape, inputs)):
+                    size = inputs[0] if len(inputs) == 1 else list(inputs)
+                    error.args = (f"{error}\nHint: inputs are tensors; their shapes go by name: input_size={size!r}",)
+                raise
     given = [one for one in tree_leaves((inputs, named)) if isinstance(one, Tensor)]
     return Summary(layers, model, was_run, sum(map(_bytes, given)))
 
@@ -224,6 +232,10 @@ def _made(input_size: Any, dtypes: Any) -> tuple[Any, ...]:
     )
 
 
+def _is_shape(given: Any) -> bool:
+    return isinstance(given, (list, tuple)) and bool(given) and all(type(n) is int and n >= 0 for n in given)
+
+
 class _Readings(TorchFunctionMode):
     """Notes which parameters operations take; a layer's may be taken without a call of the layer, as in attention."""
 
@@ -240,7 +252,7 @@ class _Readings(TorchFunctionMode):
 
 def _run(model: Any, layers: list[Layer], inputs: Any, named: Any, mode: str) -> None:
     """Call a model, and note what its layers are given, return and count."""
-    counter = FlopCounterMode(display=False)
+    counter = FlopCounterMode(display=False, custom_mapping=dict.fromkeys(ATTENTION, _attention_flop))
     flags = {module: module.training for module in model.modules()}
     buffers = {name: one.clone() for name, one in model.named_buffers()}
     first = {id(layer.module): layer for layer in reversed(layers)}
@@ -274,6 +286,15 @@ def _run(model: Any, layers: list[Layer], inputs: Any, named: Any, mode: str) ->
         if layer.shared:
             known = first[id(layer.module)]
             layer.inputs, layer.outputs, layer.calls = known.inputs, known.outputs, 1
+
+
+# Attention on the CPU, which FlopCounterMode does not count: it has torch's list of operations.
+ATTENTION = (aten._scaled_dot_product_flash_attention_for_cpu, aten.scaled_dot_product_attention)
+
+
+def _attention_flop(query: Any, key: Any, value: Any, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
+    heads = 1, prod(query[:-2])  # those of the query: keys and values may have fewer, each for several
+    return sdpa_flop_count((*heads, *query[-2:]), (*heads, *key[-2:]), (*heads, *value[-2:]))
 
 
 def _of_tensors(values: Any) -> list[tuple[int, ...]]:

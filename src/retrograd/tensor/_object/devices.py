@@ -20,7 +20,7 @@ def cupy() -> Any:
         import cupy
     except ImportError:
         raise AssertionError(
-            "Torch not compiled with CUDA enabled\nHint: CUDA devices need CuPy: pip install 'retrograd[cuda]'."
+            "Torch not compiled with CUDA enabled\nHint: CUDA devices need CuPy: pip install cupy-cuda13x."
         ) from None
     try:
         cupy.cuda.runtime.getDeviceCount()
