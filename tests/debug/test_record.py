@@ -542,6 +542,40 @@ def test_cuts_are_found_where_they_matter():
     assert [box.name for box in recording.trace.operations if box.cut] == ["detach", "gt", "mean"]
 
 
+class Clamp(torch.autograd.Function):
+    """Clamps, and lets the whole gradient pass."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clamp(min=0) * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda h: h + torch.randn_like(h) * h.exp(),
+        lambda h: h * (torch.rand_like(h) > 0.5),
+        lambda h: torch.where(h > 0, h, torch.zeros_like(h)),
+        lambda h: h + h.new_ones(h.shape),
+        lambda h: h * (h > 0).float(),
+        lambda h: h.gather(1, h.argmax(1, keepdim=True)),
+        Clamp.apply,
+        lambda h: checkpoint(torch.tanh, h, use_reentrant=True),
+    ],
+    ids=["randn_like", "rand_like", "zeros_like", "new_ones", "comparison", "argmax", "Function", "checkpoint"],
+)
+def test_right_code_cuts_nothing(loss):
+    model = nn.Linear(4, 4)
+    x = torch.arange(12.0).view(3, 4) / 6
+    with recorded() as recording:
+        loss(model(x)).mean().backward()
+    assert [one.text for one in recording.trace.findings if one.kind in ("cut", "missing")] == []
+
+
 def test_parameters_without_a_gradient_are_explained():
     first, second = nn.Linear(2, 2), nn.Linear(2, 2)
     x = torch.ones(1, 2)

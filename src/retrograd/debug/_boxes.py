@@ -91,6 +91,7 @@ class Boxes:
         elif self._has_new_history(tensor):  # a custom Function has returned what an operation in it has made
             made = self._made_unseen(tensor)
             self.trace.operations[made].inputs.append(known[1])
+            self.trace.operations[made].computed_by = known[1]
         else:
             made = known[1]
         written = self.memory.maker(tensor._array)

@@ -164,7 +164,8 @@ def _leading_to(trace: Trace, roots: set[int]) -> set[int]:
     """Return the operations whose values have gone into something from which a backward began."""
     leads, stack = set(roots), list(roots)
     while stack:
-        new = set(trace.operations[stack.pop()].inputs) - leads
+        box = trace.operations[stack.pop()]
+        new = set(box.inputs) - leads - {box.computed_by}
         leads |= new
         stack += new
     return leads
@@ -185,7 +186,8 @@ def _cut_of(trace: Trace, leaf: int, leads: set[int]) -> str:
 
 def _cuts(trace: Trace, leads: set[int]) -> Iterable[Finding]:
     """Return the cuts whose values have gone into something from which a backward began."""
-    cuts = [at for at in sorted(leads) if trace.operations[at].cut and _passes_numbers(trace.operations[at])]
+    again = {step.operation for step in trace.steps if step.run}  # what a backward calls computes gradients, or computes again
+    cuts = [at for at in sorted(leads - again) if trace.operations[at].cut and _passes_numbers(trace.operations[at])]
     for at in cuts[:MOST]:
         box = trace.operations[at]
         yield Finding("cut", f"A gradient is cut at {box.name}{trace.places.written(box.stack)}: {box.remark}", at)

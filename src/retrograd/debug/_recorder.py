@@ -153,7 +153,7 @@ class Recorder(TorchFunctionMode):
         if name in SILENT or (made and not writes and all(any(one is other for other in given) for one in made)):
             return result
         if made:
-            cut = tracked and not any(one.requires_grad for one in made)
+            cut = tracked and not _reads_shape_alone(name) and not any(one.requires_grad for one in made)
             remark = _why_cut(name, made[0]) if cut else ""
             self._add(name, OPERATION, given, started, took, made, number, writes, remark=remark, cut=cut)
         elif name in READS and tracked:
@@ -275,6 +275,11 @@ def _name_of(func: Any) -> str:
     """Return the name of a function as programs write it; nothing, if it is a property's."""
     name = getattr(func, "__name__", "")
     return NAMES.get(name, name.strip("_") if name.startswith("__") else name)
+
+
+def _reads_shape_alone(name: str) -> bool:
+    """Tell whether a function makes a tensor as large as another: `zeros_like`, `new_ones`; values of `new_tensor` are given."""
+    return name.endswith("_like") or (name.startswith("new_") and name != "new_tensor")
 
 
 def _why_cut(name: str, result: Any) -> str:
