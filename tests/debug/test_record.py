@@ -587,6 +587,38 @@ def test_parameters_without_a_gradient_are_explained():
     assert all("gets no gradient. It is cut at detach (test_record.py:" in text for text in missing)
 
 
+@pytest.mark.parametrize("is_batched", [False, True], ids=["grad", "vmap"])
+def test_gradients_pass_through_transforms(is_batched):
+    model = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))
+    weights = dict(model.named_parameters())
+
+    def loss_of(weights, x):
+        return torch.func.functional_call(model, weights, (x,)).square().mean()
+
+    def after_learning(weights, x):
+        found = torch.func.grad(loss_of)(weights, x)
+        return loss_of({name: value - 0.1 * found[name] for name, value in weights.items()}, x)
+
+    x = torch.arange(10.0).view(5, 2, 1)
+    with recorded() as recording:
+        if is_batched:
+            torch.func.vmap(after_learning, in_dims=(None, 0))(weights, x).mean().backward()
+        else:
+            after_learning(weights, x[0]).backward()
+    assert all(value.grad.abs().sum() > 0 for value in weights.values())
+    assert recording.findings == []
+    assert {leaf.name for leaf in recording.trace.leaves if leaf.requires_grad} == set(weights)
+
+
+def test_a_transform_alone_misses_no_gradient():
+    model = nn.Linear(2, 1)
+    x = torch.ones(3, 2)
+    with recorded() as recording:
+        call = lambda weights: torch.func.functional_call(model, weights, (x,)).sum()
+        torch.func.grad(call)({name: value.detach() for name, value in model.named_parameters()})
+    assert recording.findings == []
+
+
 def test_data_is_a_cut():
     weight = torch.ones(2, requires_grad=True)
     other = torch.ones(2, requires_grad=True)

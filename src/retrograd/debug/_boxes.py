@@ -13,6 +13,7 @@ from .._core.shown import OURS
 from .._graph.node import Node
 from .._graph.walk import edges_of, node_of
 from ..tensor import _base
+from ..tensor._aliasing.entering import entered
 from ._memory import Memory
 from ._saved_bytes import pieces_of, saved_values
 from ._statistics import Statistics, statistics_of
@@ -83,6 +84,7 @@ class Boxes:
 
     def _sources_of(self, tensor: Any) -> list[int]:
         """Return the operation that made a tensor, and a later one that wrote into its memory."""
+        tensor = outermost(tensor)
         if self._is_named(tensor):  # a parameter of a module, even if it was seen being made
             return [self.of_leaf(tensor)]
         known = self._tensors.get(id(tensor))
@@ -234,6 +236,13 @@ class Boxes:
         box = self.trace.operations[at]
         if box.saved and box.released is None and not self.memory.is_closed:
             box.released = len(self.trace.steps)
+
+
+def outermost(tensor: Any) -> Any:
+    """Return the tensor that one inside of a transform shows."""
+    while (link := entered(tensor)) is not None:
+        tensor = link.outer
+    return tensor
 
 
 def _is_real(target: Any) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -31,7 +31,7 @@ from .._places import user_frame
 from .._readable import counted
 from ..autograd._observing import Observer
 from ..overrides import TorchFunctionMode
-from ._boxes import Boxes, tensors_in
+from ._boxes import Boxes, outermost, tensors_in
 from ._findings import first_words
 from ._trace import FORWARD, OPERATION, OPTIMIZER, READ, STEP, Group, Operation, Trace
 from ._watcher import Watcher
@@ -213,9 +213,9 @@ class Recorder(TorchFunctionMode):
         kind = type(root).__name__
         for name, module in root.named_modules():
             self._modules.setdefault(id(module), (module, f"{kind}.{name}" if name else kind))
-        for name, tensor in root.named_parameters():
+        for name, tensor in _own_leaves(root.named_parameters()):
             self._parameters.setdefault(id(tensor), (ref(tensor), f"{kind}.{name}"))
-        for name, tensor in (*root.named_parameters(), *root.named_buffers()):
+        for name, tensor in _own_leaves((*root.named_parameters(), *root.named_buffers())):
             self.boxes.leaf_names.setdefault(id(tensor), (ref(tensor), name))
             self.boxes.note_memory([tensor])
 
@@ -269,6 +269,14 @@ class Recorder(TorchFunctionMode):
         if self._step_began is not None:
             self._step_began = None
             self._switch(True)
+
+
+def _own_leaves(named: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Return a module's own tensors; `functional_call` gives it results of operations, or what shows its own in a transform."""
+    for name, tensor in named:
+        outer = outermost(tensor)
+        if outer.is_leaf:
+            yield name, outer
 
 
 def _name_of(func: Any) -> str:

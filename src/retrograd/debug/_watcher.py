@@ -11,6 +11,7 @@ from typing import Any
 
 from .._graph.node import Node
 from .._graph.walk import node_of
+from .._modes import current_mode
 from .._places import user_frame
 from ..autograd._explain import why_not
 from ..autograd._observing import Observer
@@ -56,6 +57,8 @@ class Watcher(Observer):
         boxes.ran(BACKWARD, self._runs[-1][1], perf_counter_ns(), 0)
         reached = {boxes.leaf(one) for one in counts if isinstance(one, _base.Tensor)}
         self.reached |= reached
+        if current_mode().transforms:  # its variables take the gradients, and leaves expect none
+            return self
         for reference, number in list(boxes.leaves.values()):
             leaf = reference()
             if leaf is None or number in reached or not leaf.requires_grad or not begins:
