@@ -576,6 +576,16 @@ def test_right_code_cuts_nothing(loss):
     assert [one.text for one in recording.trace.findings if one.kind in ("cut", "missing")] == []
 
 
+def test_the_whole_message_of_an_error_is_kept():
+    with pytest.raises(ValueError, match="first line"), recorded() as recording:
+        torch.ones(2).exp()
+        raise ValueError("the first line\nHint: the second\n\n  the last")
+    (text,) = recording.findings
+    assert text.startswith(
+        "The program was left by ValueError: the first line\nHint: the second\n\n  the last\nat test_record.py:"
+    )
+
+
 def test_parameters_without_a_gradient_are_explained():
     first, second = nn.Linear(2, 2), nn.Linear(2, 2)
     x = torch.ones(1, 2)

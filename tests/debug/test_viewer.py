@@ -123,6 +123,12 @@ def test_the_slider_goes_through_forward_backward_and_the_step(page):
     assert max(live) == page.evaluate("viewer.recording.peak")
 
 
+def test_an_optimizer_says_how_many_parameters_it_has_stepped(page):
+    page.evaluate("viewer.select(viewer.recording.operations.findLast((box) => box.kind === 'optimizer').id)")
+    (labels,) = page.evaluate("viewer.drawing.layout.shown.map(labelsOf).filter(([name]) => name === 'Adam.step')")
+    assert labels == ["Adam.step", "12 parameters"]
+
+
 def test_playing_ends_at_the_last_step(page):
     page.keyboard.press("Home")
     page.click("#play")

@@ -84,7 +84,7 @@ def _operation(box: Operation) -> list[Any]:
     values = [_value(value) for value in box.values]
     return [
         *(box.name, box.kind, box.group, box.stack, box.inputs, values, _numbers(box.gradient), box.node, saved),
-        *(box.released, box.remark, int(box.cut), box.leaf),
+        *(box.released, box.remark, int(box.cut), box.leaf, box.stepped),
     ]
 
 

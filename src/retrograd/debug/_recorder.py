@@ -259,7 +259,7 @@ class Recorder(TorchFunctionMode):
                 self._parameters.setdefault(
                     id(one), (ref(one), f"parameter {k} in group {number} of {type(optimizer).__name__}")
                 )
-        at = self.boxes.add(Operation(name, OPTIMIZER, group, stack, self.boxes.sources(grads)))
+        at = self.boxes.add(Operation(name, OPTIMIZER, group, stack, self.boxes.sources(grads), stepped=len(grads)))
         self._taken += 1
         self._resume()
         self.boxes.ran(STEP, at, started, took)

@@ -62,6 +62,7 @@ class Operation:
     remark: str = ""  # why no gradient passes, what it raised
     cut: bool = False
     leaf: int | None = None  # which of the leaves it stands for, or has made
+    stepped: int = 0  # how many parameters an optimizer has changed in it
 
 
 @dataclass
