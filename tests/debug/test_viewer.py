@@ -235,12 +235,12 @@ def test_findings_lead_to_their_operations(browser, tmp_path):
 def test_an_error_leads_to_what_ran_before(browser, tmp_path):
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(3, 2))
     failed = debug.record(tmp_path / "failed.html")
-    with pytest.raises(RuntimeError), failed:
+    with pytest.raises(RuntimeError) as caught, failed:
         model(torch.ones(1, 2).exp())
     problems = []
     page = opened(browser, failed.path, problems)
     words = page.inner_text("#details .finding.error")
-    assert "The program was left by RuntimeError" in words
+    assert f"The program was left by RuntimeError: {caught.value}".split() == words[: words.index("\nat ")].split()
     assert "at test_viewer.py:" in words
     page.click("#details .finding.error li >> text=exp")
     assert page.inner_text("#details h1") == "exp"

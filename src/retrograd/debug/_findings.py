@@ -20,7 +20,7 @@ LAST = 4  # events before an error
 
 def of_error(trace: Trace, error: BaseException) -> Finding:
     """Say what has ended a recording, at which line, in which operation, if it was one, and what ran last before it."""
-    words = first_words(error)
+    words = in_words(error)
     raised = [at for at, box in enumerate(trace.operations) if box.remark == words]
     failed = raised[-1] if raised else None
     last = [(at, step) for at, step in enumerate(trace.steps) if step.operation != failed][-LAST:]
@@ -72,10 +72,9 @@ def find_all(trace: Trace, roots: set[int], reached: set[int], unreached: dict[i
     yield from _cuts(trace, leads)
 
 
-def first_words(error: BaseException) -> str:
-    """Return the class of an error and the first line of its message."""
-    words = str(error).splitlines()
-    return f"{type(error).__name__}: {words[0]}" if words else type(error).__name__
+def in_words(error: BaseException) -> str:
+    """Return the class of an error and its message."""
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def _not_finite(trace: Trace) -> Iterable[Finding]:

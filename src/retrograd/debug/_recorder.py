@@ -32,7 +32,7 @@ from .._readable import counted
 from ..autograd._observing import Observer
 from ..overrides import TorchFunctionMode
 from ._boxes import Boxes, outermost, tensors_in
-from ._findings import first_words
+from ._findings import in_words
 from ._trace import FORWARD, OPERATION, OPTIMIZER, READ, STEP, Group, Operation, Trace
 from ._watcher import Watcher
 
@@ -145,7 +145,7 @@ class Recorder(TorchFunctionMode):
         try:
             result = func(*args, **kwargs)
         except Exception as error:
-            self._add(name, OPERATION, given, started, remark=first_words(error))
+            self._add(name, OPERATION, given, started, remark=in_words(error))
             raise
         took = perf_counter_ns() - started
         made = given[:1] if name == "setitem_" else list(tensors_in(result))
