@@ -629,6 +629,71 @@ def test_a_transform_alone_misses_no_gradient():
     assert recording.findings == []
 
 
+def test_identical_findings_are_one_with_a_count():
+    x = torch.ones(3, requires_grad=True)
+    with recorded() as recording:
+        loss = x.sum()
+        for _ in range(3):
+            loss = loss + x.detach().sum()
+        loss.backward()
+    (text,) = recording.findings
+    assert text.startswith("A gradient is cut at detach (test_record.py:")
+    assert text.endswith(" (3 times)")
+
+
+def test_findings_that_are_left_out_are_counted():
+    frozen = nn.ModuleList(nn.Linear(2, 2, bias=False) for _ in range(30))
+    x = torch.ones(2, requires_grad=True)
+    with recorded() as recording:
+        loss = x.sum()
+        for number, layer in enumerate(frozen):
+            exec(compile("loss = loss + layer(x).detach().sum()", f"line{number}.py", "exec"), values := locals())
+            loss = values["loss"]
+        loss.backward()
+    texts = {kind: [one.text for one in recording.trace.findings if one.kind == kind] for kind in ("cut", "missing")}
+    assert [len(one) for one in texts.values()] == [9, 9]
+    assert texts["cut"][-1] == "22 more places at which a gradient is cut"
+    assert texts["missing"][-1] == "22 more parameters without a gradient"
+
+
+def test_modules_of_the_same_name_are_told_apart():
+    first, second = nn.Linear(2, 2), nn.Linear(2, 2)
+    x = torch.ones(1, 2)
+    with recorded() as recording:
+        hidden = first(x)
+        second(hidden.detach()).sum().backward()
+    line = test_modules_of_the_same_name_are_told_apart.__code__.co_firstlineno
+    missing = [one.text.split(" gets")[0] for one in recording.trace.findings if one.kind == "missing"]
+    assert missing == [f"weight (test_record.py:{line + 4})", f"bias (test_record.py:{line + 4})"]
+
+
+def test_unused_parameters_of_modules_of_the_same_name_are_told_apart():
+    class Idle(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(1))
+
+        def forward(self, x):
+            return x.exp()
+
+    first, second = Idle(), Idle()
+    with recorded() as recording:
+        hidden = first(torch.ones(1))
+        second(hidden)
+    line = test_unused_parameters_of_modules_of_the_same_name_are_told_apart.__code__.co_firstlineno
+    (text,) = recording.findings
+    names = f"Idle.weight (test_record.py:{line + 11}), Idle.weight (test_record.py:{line + 12})"
+    assert text.startswith(f"{names} are never used")
+
+
+def test_a_leaf_that_is_used_twice_is_one_leaf():
+    x = torch.ones(3, requires_grad=True)
+    with recorded() as recording:
+        (x.sum() + x.exp().sum()).backward()
+    assert operations(recording) == ["sum", "exp", "sum", "add"]
+    assert recording.findings == []
+
+
 def test_data_is_a_cut():
     weight = torch.ones(2, requires_grad=True)
     other = torch.ones(2, requires_grad=True)
@@ -637,9 +702,10 @@ def test_data_is_a_cut():
         loss = (y.data * other).sum()
         loss.backward()
     (text,) = [one.text for one in recording.trace.findings if one.kind == "missing"]
-    assert (
-        text
-        == "leaf gets no gradient. It is cut at data: the value left the graph by .data, or by memory that is shared."
+    line = test_data_is_a_cut.__code__.co_firstlineno + 4
+    assert text == (
+        f"leaf (test_record.py:{line}) gets no gradient. "
+        "It is cut at data: the value left the graph by .data, or by memory that is shared."
     )
 
 
@@ -650,7 +716,8 @@ def test_explain_says_why_a_leaf_was_not_reached():
         unused.exp()
         other.sin().sum().backward()
     (text,) = [one.text for one in recording.trace.findings if one.kind == "missing"]
-    assert text.startswith("leaf gets no gradient. No gradient flows from output to input: ")
+    line = test_explain_says_why_a_leaf_was_not_reached.__code__.co_firstlineno + 4
+    assert text.startswith(f"leaf (test_record.py:{line}) gets no gradient. No gradient flows from output to input: ")
 
 
 def test_limits(tmp_path):

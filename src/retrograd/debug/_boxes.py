@@ -112,7 +112,9 @@ class Boxes:
                 self.trace.operations[at].values.append(self._value(tensor))
             self.remember(tensor, at, written=False)
             return at
-        aliased = -1 if target is tensor else self.memory.maker(tensor._array)
+        aliased = (
+            self.memory.maker(tensor._array) if target is None else -1
+        )  # a leaf is its own, whatever memory it has
         if aliased < 0:
             return self.of_leaf(tensor)
         made = self.trace.operations[aliased]

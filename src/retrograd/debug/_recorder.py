@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -59,7 +60,7 @@ class Recorder(TorchFunctionMode):
         self._calls: list[int] = []  # the groups of module calls that have not ended
         self._modules: dict[int, tuple[Any, str]] = {}
         self._paths: list[str] = []  # of the groups
-        self._parameters: dict[int, tuple[Any, str]] = {}  # of modules that were called and of optimizers, by id
+        self._parameters: dict[int, tuple[Any, str, int]] = {}  # of modules and optimizers, by id, and who called them
         self.is_cut_off = False  # whether the recording has ended at its limit
         self._step_began: tuple[int, int, int] | None = None
         self._thread = 0
@@ -182,14 +183,15 @@ class Recorder(TorchFunctionMode):
         boxes.ran(FORWARD, at, started, took)
 
     def unused(self) -> list[str]:
-        """Return the names of parameters that no operation has taken."""
-        alive = [
-            (name, key, tensor) for key, (kept, name) in self._parameters.items() if (tensor := kept()) is not None
-        ]
+        """Return the names of parameters that no operation has taken; what writes into them, as `init` does, takes nothing."""
+        boxes = self.trace.operations
+        used = {boxes[at].leaf for box in boxes for at in box.inputs[box.name.endswith("_") :]}
+        names = Counter(name for _, name, _ in self._parameters.values())
         return [
-            name
-            for name, key, tensor in alive
-            if (seen := self.boxes.leaves.get(key)) is None or seen[0]() is not tensor
+            name + (self.trace.places.written(stack) if names[name] > 1 else "")
+            for key, (kept, name, stack) in self._parameters.items()
+            if (tensor := kept()) is not None
+            and ((seen := self.boxes.leaves.get(key)) is None or seen[0]() is not tensor or seen[1] not in used)
         ]
 
     def _group(self) -> int:
@@ -211,10 +213,11 @@ class Recorder(TorchFunctionMode):
 
     def _learn_names(self, root: Any) -> None:
         kind = type(root).__name__
+        stack = self.trace.places.stack(user_frame(sys._getframe(2)), self._until)
         for name, module in root.named_modules():
             self._modules.setdefault(id(module), (module, f"{kind}.{name}" if name else kind))
         for name, tensor in _own_leaves(root.named_parameters()):
-            self._parameters.setdefault(id(tensor), (ref(tensor), f"{kind}.{name}"))
+            self._parameters.setdefault(id(tensor), (ref(tensor), f"{kind}.{name}", stack))
         for name, tensor in _own_leaves((*root.named_parameters(), *root.named_buffers())):
             self.boxes.leaf_names.setdefault(id(tensor), (ref(tensor), name))
             self.boxes.note_memory([tensor])
@@ -256,9 +259,8 @@ class Recorder(TorchFunctionMode):
         name = f"{type(optimizer).__name__}.step"
         for number, group_of in enumerate(optimizer.param_groups):
             for k, one in enumerate(group_of["params"]):
-                self._parameters.setdefault(
-                    id(one), (ref(one), f"parameter {k} in group {number} of {type(optimizer).__name__}")
-                )
+                of_step = f"parameter {k} in group {number} of {type(optimizer).__name__}"
+                self._parameters.setdefault(id(one), (ref(one), of_step, stack))
         at = self.boxes.add(Operation(name, OPTIMIZER, group, stack, self.boxes.sources(grads), stepped=len(grads)))
         self._taken += 1
         self._resume()

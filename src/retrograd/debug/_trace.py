@@ -53,7 +53,9 @@ class Operation:
     group: int  # of modules; -1: none
     stack: int  # the lines of the program that led to it, the outermost first; -1: unknown
     inputs: list[int] = field(default_factory=list)
-    computed_by: int | None = None  # one of them, if it ran in the forward of a custom Function: no gradient comes to it
+    computed_by: int | None = (
+        None  # one of them, if it ran in the forward of a custom Function: no gradient comes to it
+    )
     values: list[Value] = field(default_factory=list)
     gradient: Statistics | None = None  # of the first output, as it arrived last
     node: str = ""  # its class in the graph

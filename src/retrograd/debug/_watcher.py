@@ -20,7 +20,7 @@ from ._boxes import Boxes
 from ._statistics import is_finite, is_zero
 from ._trace import BACKWARD, Operation
 
-MOST_EXPLAINED = 12  # parameters without a gradient; a frozen half of a model has hundreds, all for one reason
+MOST_EXPLAINED = 12  # of the parameters without a gradient; a frozen half of a model has hundreds, all for one reason
 
 
 class Watcher(Observer):
@@ -63,8 +63,9 @@ class Watcher(Observer):
             leaf = reference()
             if leaf is None or number in reached or not leaf.requires_grad or not begins:
                 continue
-            if number not in self.unreached and len(self.unreached) < MOST_EXPLAINED:
-                self.unreached[number] = self._why(begins[0], leaf)
+            if number not in self.unreached:
+                few = len(self.unreached) < MOST_EXPLAINED
+                self.unreached[number] = self._why(begins[0], leaf) if few else ""
         return self
 
     def _why(self, root: int, leaf: Any) -> str:
