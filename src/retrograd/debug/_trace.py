@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from .._places import at_line, is_own, line_of
+from .._places import at_line, is_own, line_of, program_frames
 from ._statistics import Statistics
 
 FORWARD, BACKWARD, STEP = "forward", "backward", "optimizer"  # kinds of steps
@@ -132,13 +132,12 @@ class Places:
     def stack(self, frame: FrameType | None, until: FrameType | None) -> int:
         """Return the number of the stack of the program's lines from a frame up to another."""
         found = []
-        while frame is not None:
-            code = frame.f_code
-            if not is_own(code.co_filename) and not code.co_filename.startswith("<frozen"):
-                found.append(self.line(code.co_filename, frame.f_lineno, code.co_name))
-            if frame is until:
+        for one in program_frames(frame):
+            code = one.f_code
+            if not code.co_filename.startswith("<frozen"):
+                found.append(self.line(code.co_filename, one.f_lineno, code.co_name))
+            if one is until:
                 break
-            frame = frame.f_back
         return self.stack_of(tuple(reversed(found)))
 
     def of_node(self, node: Any) -> int:
