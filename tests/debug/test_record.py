@@ -724,6 +724,28 @@ def test_explain_says_why_a_leaf_was_not_reached():
     assert text.startswith(f"leaf (test_record.py:{line}) gets no gradient. No gradient flows from output to input: ")
 
 
+def test_nothing_is_claimed_of_what_did_not_run():
+    model, x = nn.Linear(2, 1), torch.ones(1, 2)
+
+    def said(recording):
+        return data_of(recording.trace)["good"]
+
+    with recorded() as empty:
+        pass
+    assert said(empty) == "No operation was recorded."
+    with recorded(limit=1) as ended:
+        model(x).sum().backward()
+    assert said(ended) == "No NaN, no infinity."
+    with recorded() as forward:
+        model(x)
+    assert said(forward) == "No NaN, no infinity, no parameter that is never used."
+    with recorded() as whole:
+        model(x).sum().backward()
+    assert said(whole) == (
+        "No NaN, no infinity, no gradient that vanishes, is cut or missing, no parameter that is never used."
+    )
+
+
 def test_limits(tmp_path):
     x = torch.ones(2)
     with recorded(limit=5) as recording:

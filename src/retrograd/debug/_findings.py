@@ -80,6 +80,16 @@ def find_all(trace: Trace, roots: set[int], reached: set[int], unreached: dict[i
     yield from _gathered(_cuts(trace, leads))
 
 
+def nothing_found(trace: Trace) -> str:
+    """Say what was looked for in vain; of gradients nothing is known where no backward ran."""
+    if not trace.operations:
+        return "No operation was recorded."
+    has_gradients = any(step.kind == BACKWARD for step in trace.steps)
+    gradients = ", no gradient that vanishes, is cut or missing" if has_gradients else ""
+    unused = ", no parameter that is never used" if trace.is_whole else ""
+    return f"No NaN, no infinity{gradients}{unused}."
+
+
 def _gathered(findings: Iterable[Finding]) -> Iterable[Finding]:
     """Make one of findings that say the same, and count those that are too many to be shown."""
     same: dict[tuple[str, str], list[Finding]] = {}

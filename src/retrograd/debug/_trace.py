@@ -174,3 +174,4 @@ class Trace:
     findings: list[Finding] = field(default_factory=list)
     places: Places = field(default_factory=Places)
     notes: list[str] = field(default_factory=list)
+    is_whole: bool = False  # whether a recording has seen its program to the end

@@ -18,6 +18,7 @@ class Recording {
     this.title = data.title;
     this.python = data.python;
     this.notes = data.notes;
+    this.good = data.good;
     this.files = data.files.map(([path, name, text]) => ({ path, name, lines: text ? text.replace(/\n$/, "").split("\n") : [] }));
     this.lines = data.lines.map(([file, line, name], id) => ({ id, file, line, function: name, operations: [] }));
     this.stacks = data.stacks;
