@@ -9,10 +9,12 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any
 
 PACKAGE_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+COMMAND_FOLDER = PACKAGE_FOLDER + "cli" + os.sep
 OWN_TEXT = "<retrograd: "
 
 
@@ -73,6 +75,14 @@ def _called_over(frame: FrameType) -> FrameType:
             return frame if above.f_back is None else user_frame(above.f_back)
         above = above.f_back
     return frame
+
+
+def program_frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """Return a frame and its callers, the innermost first, without the package's, up to the command that has started the program."""
+    while frame is not None and not frame.f_code.co_filename.startswith(COMMAND_FOLDER):
+        if not is_own(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
 
 
 def user_stack(depth: int = 1) -> Any:

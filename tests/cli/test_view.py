@@ -68,6 +68,68 @@ def test_an_error_of_the_program_is_its_own(folder):
     ]
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nope.py"], "retrograd view: can't open file"),
+        (["-m", "nope"], "retrograd view: No module named nope"),
+        (["broken.py"], "SyntaxError"),
+        (["-c", "no_torch = 1; 1 / 0"], "ZeroDivisionError"),
+    ],
+)
+def test_where_nothing_ran_no_page_is_written(folder, words, said):
+    (folder / "broken.py").write_text("import torch\ndef (:\n")
+    (folder / "retrograd-view.html").write_text("a good page")
+    done = call(folder, "view", *words)
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert "retrograd run" not in done.stderr
+    assert (folder / "retrograd-view.html").read_text() == "a good page"
+
+
+def test_a_program_without_operations_gets_no_page(folder):
+    done = call(folder, "view", "-c", "print('done')")
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert done.stderr == "retrograd view: no operation ran, so no page was written\n"
+    assert not (folder / "retrograd-view.html").exists()
+
+
+def test_the_lines_are_those_of_the_program(folder):
+    launcher = folder / "retrograd"  # as pip writes it
+    launcher.write_text(
+        "import sys\nfrom retrograd.cli import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
+    )
+    (folder / "checked.py").write_text(LINES)
+    done = subprocess.run(
+        [sys.executable, str(launcher), "view", "checked.py"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout.split() == ["['checked.py']", "[True]"], done.stderr
+
+
+LINES = """
+import atexit, os, sys
+import torch
+from retrograd.debug import _page
+
+def report(trace, data_of=_page.data_of):
+    data = data_of(trace)
+    print([name.replace(' ', '_') for _, name, _ in data["files"]])
+    return data
+
+_page.data_of = report
+torch.ones(2, requires_grad=True).exp().sum().backward()
+with torch.profiler.profile(with_stack=True) as profiler:
+    torch.ones(2).exp()
+stacks = [line for event in profiler.events() for line in event.stack]
+atexit.register(lambda: print([bool(stacks) and all("checked.py" in line for line in stacks)]))
+"""
+
+
 def test_an_exit_is_no_error(folder):
     done = call(folder, "view", "-c", "import torch, sys; torch.ones(1); sys.exit(3)")
     assert done.returncode == 3

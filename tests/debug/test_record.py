@@ -542,6 +542,52 @@ def test_cuts_are_found_where_they_matter():
     assert [box.name for box in recording.trace.operations if box.cut] == ["detach", "gt", "mean"]
 
 
+class Clamp(torch.autograd.Function):
+    """Clamps, and lets the whole gradient pass."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clamp(min=0) * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda h: h + torch.randn_like(h) * h.exp(),
+        lambda h: h * (torch.rand_like(h) > 0.5),
+        lambda h: torch.where(h > 0, h, torch.zeros_like(h)),
+        lambda h: h + h.new_ones(h.shape),
+        lambda h: h * (h > 0).float(),
+        lambda h: h.gather(1, h.argmax(1, keepdim=True)),
+        Clamp.apply,
+        lambda h: checkpoint(torch.tanh, h, use_reentrant=True),
+    ],
+    ids=["randn_like", "rand_like", "zeros_like", "new_ones", "comparison", "argmax", "Function", "checkpoint"],
+)
+def test_right_code_cuts_nothing(loss):
+    model = nn.Linear(4, 4)
+    x = torch.arange(12.0).view(3, 4) / 6
+    with recorded() as recording:
+        loss(model(x)).mean().backward()
+    assert [one.text for one in recording.trace.findings if one.kind in ("cut", "missing")] == []
+
+
+def test_the_whole_message_of_an_error_is_kept():
+    def fail():
+        raise ValueError("the first line\nHint: the second\n\n  the last")
+
+    with pytest.raises(ValueError, match="first line"), recorded() as recording:
+        fail()
+    (text,) = recording.findings
+    assert text.startswith(
+        "The program was left by ValueError: the first line\nHint: the second\n\n  the last\nat test_record.py:"
+    )
+
+
 def test_parameters_without_a_gradient_are_explained():
     first, second = nn.Linear(2, 2), nn.Linear(2, 2)
     x = torch.ones(1, 2)
@@ -553,6 +599,105 @@ def test_parameters_without_a_gradient_are_explained():
     assert all("gets no gradient. It is cut at detach (test_record.py:" in text for text in missing)
 
 
+@pytest.mark.parametrize("is_batched", [False, True], ids=["grad", "vmap"])
+def test_gradients_pass_through_transforms(is_batched):
+    model = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))
+    weights = dict(model.named_parameters())
+
+    def loss_of(weights, x):
+        return torch.func.functional_call(model, weights, (x,)).square().mean()
+
+    def after_learning(weights, x):
+        found = torch.func.grad(loss_of)(weights, x)
+        return loss_of({name: value - 0.1 * found[name] for name, value in weights.items()}, x)
+
+    x = torch.arange(10.0).view(5, 2, 1)
+    with recorded() as recording:
+        if is_batched:
+            torch.func.vmap(after_learning, in_dims=(None, 0))(weights, x).mean().backward()
+        else:
+            after_learning(weights, x[0]).backward()
+    assert all(value.grad.abs().sum() > 0 for value in weights.values())
+    assert recording.findings == []
+    assert {leaf.name for leaf in recording.trace.leaves if leaf.requires_grad} == set(weights)
+
+
+def test_a_transform_alone_misses_no_gradient():
+    model = nn.Linear(2, 1)
+    x = torch.ones(3, 2)
+
+    def call(weights):
+        return torch.func.functional_call(model, weights, (x,)).sum()
+
+    with recorded() as recording:
+        torch.func.grad(call)({name: value.detach() for name, value in model.named_parameters()})
+    assert recording.findings == []
+
+
+def test_identical_findings_are_one_with_a_count():
+    x = torch.ones(3, requires_grad=True)
+    with recorded() as recording:
+        loss = x.sum()
+        for _ in range(3):
+            loss = loss + x.detach().sum()
+        loss.backward()
+    (text,) = recording.findings
+    assert text.startswith("A gradient is cut at detach (test_record.py:")
+    assert text.endswith(" (3 times)")
+
+
+def test_findings_that_are_left_out_are_counted():
+    frozen = nn.ModuleList(nn.Linear(2, 2, bias=False) for _ in range(30))
+    x = torch.ones(2, requires_grad=True)
+    with recorded() as recording:
+        loss = x.sum()
+        for number, layer in enumerate(frozen):
+            loss = loss + eval(compile("layer(x).detach().sum()", f"line{number}.py", "eval"), {"layer": layer, "x": x})
+        loss.backward()
+    texts = {kind: [one.text for one in recording.trace.findings if one.kind == kind] for kind in ("cut", "missing")}
+    assert [len(one) for one in texts.values()] == [9, 9]
+    assert texts["cut"][-1] == "22 more places at which a gradient is cut"
+    assert texts["missing"][-1] == "22 more parameters without a gradient"
+
+
+def test_modules_of_the_same_name_are_told_apart():
+    first, second = nn.Linear(2, 2), nn.Linear(2, 2)
+    x = torch.ones(1, 2)
+    with recorded() as recording:
+        hidden = first(x)
+        second(hidden.detach()).sum().backward()
+    line = test_modules_of_the_same_name_are_told_apart.__code__.co_firstlineno
+    missing = [one.text.split(" gets")[0] for one in recording.trace.findings if one.kind == "missing"]
+    assert missing == [f"weight (test_record.py:{line + 4})", f"bias (test_record.py:{line + 4})"]
+
+
+def test_unused_parameters_of_modules_of_the_same_name_are_told_apart():
+    class Idle(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(1))
+
+        def forward(self, x):
+            return x.exp()
+
+    first, second = Idle(), Idle()
+    with recorded() as recording:
+        hidden = first(torch.ones(1))
+        second(hidden)
+    line = test_unused_parameters_of_modules_of_the_same_name_are_told_apart.__code__.co_firstlineno
+    (text,) = recording.findings
+    names = f"Idle.weight (test_record.py:{line + 11}), Idle.weight (test_record.py:{line + 12})"
+    assert text.startswith(f"{names} are never used")
+
+
+def test_a_leaf_that_is_used_twice_is_one_leaf():
+    x = torch.ones(3, requires_grad=True)
+    with recorded() as recording:
+        (x.sum() + x.exp().sum()).backward()
+    assert operations(recording) == ["sum", "exp", "sum", "add"]
+    assert recording.findings == []
+
+
 def test_data_is_a_cut():
     weight = torch.ones(2, requires_grad=True)
     other = torch.ones(2, requires_grad=True)
@@ -561,9 +706,10 @@ def test_data_is_a_cut():
         loss = (y.data * other).sum()
         loss.backward()
     (text,) = [one.text for one in recording.trace.findings if one.kind == "missing"]
-    assert (
-        text
-        == "leaf gets no gradient. It is cut at data: the value left the graph by .data, or by memory that is shared."
+    line = test_data_is_a_cut.__code__.co_firstlineno + 4
+    assert text == (
+        f"leaf (test_record.py:{line}) gets no gradient. "
+        "It is cut at data: the value left the graph by .data, or by memory that is shared."
     )
 
 
@@ -574,7 +720,30 @@ def test_explain_says_why_a_leaf_was_not_reached():
         unused.exp()
         other.sin().sum().backward()
     (text,) = [one.text for one in recording.trace.findings if one.kind == "missing"]
-    assert text.startswith("leaf gets no gradient. No gradient flows from output to input: ")
+    line = test_explain_says_why_a_leaf_was_not_reached.__code__.co_firstlineno + 4
+    assert text.startswith(f"leaf (test_record.py:{line}) gets no gradient. No gradient flows from output to input: ")
+
+
+def test_nothing_is_claimed_of_what_did_not_run():
+    model, x = nn.Linear(2, 1), torch.ones(1, 2)
+
+    def said(recording):
+        return data_of(recording.trace)["good"]
+
+    with recorded() as empty:
+        pass
+    assert said(empty) == "No operation was recorded."
+    with recorded(limit=1) as ended:
+        model(x).sum().backward()
+    assert said(ended) == "No NaN, no infinity."
+    with recorded() as forward:
+        model(x)
+    assert said(forward) == "No NaN, no infinity, no parameter that is never used."
+    with recorded() as whole:
+        model(x).sum().backward()
+    assert said(whole) == (
+        "No NaN, no infinity, no gradient that vanishes, is cut or missing, no parameter that is never used."
+    )
 
 
 def test_limits(tmp_path):

@@ -123,6 +123,12 @@ def test_the_slider_goes_through_forward_backward_and_the_step(page):
     assert max(live) == page.evaluate("viewer.recording.peak")
 
 
+def test_an_optimizer_says_how_many_parameters_it_has_stepped(page):
+    page.evaluate("viewer.select(viewer.recording.operations.findLast((box) => box.kind === 'optimizer').id)")
+    (labels,) = page.evaluate("viewer.drawing.layout.shown.map(labelsOf).filter(([name]) => name === 'Adam.step')")
+    assert labels == ["Adam.step", "12 parameters"]
+
+
 def test_playing_ends_at_the_last_step(page):
     page.keyboard.press("Home")
     page.click("#play")
@@ -229,12 +235,12 @@ def test_findings_lead_to_their_operations(browser, tmp_path):
 def test_an_error_leads_to_what_ran_before(browser, tmp_path):
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(3, 2))
     failed = debug.record(tmp_path / "failed.html")
-    with pytest.raises(RuntimeError), failed:
+    with pytest.raises(RuntimeError) as caught, failed:
         model(torch.ones(1, 2).exp())
     problems = []
     page = opened(browser, failed.path, problems)
     words = page.inner_text("#details .finding.error")
-    assert "The program was left by RuntimeError" in words
+    assert f"The program was left by RuntimeError: {caught.value}".split() == words[: words.index("\nat ")].split()
     assert "at test_viewer.py:" in words
     page.click("#details .finding.error li >> text=exp")
     assert page.inner_text("#details h1") == "exp"

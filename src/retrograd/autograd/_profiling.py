@@ -10,6 +10,7 @@ import sys
 import threading
 from functools import partial
 from importlib import import_module
+from itertools import islice
 from time import perf_counter_ns
 from types import FrameType
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ import numpy as np
 from .._core.arrays import owner_of_memory, raw_leaf
 from .._modes import Entry as BlockEntry
 from .._modes import Mode, change_mode, current_mode
-from .._places import cell_of, is_own, line_of, user_frame
+from .._places import cell_of, line_of, program_frames, user_frame
 from ..overrides import TorchFunctionMode
 from ._flops import flops_of
 from ._observing import Profiling
@@ -221,13 +222,8 @@ def _owner(value: Any) -> Any:
 
 def _stack(frame: FrameType | None) -> tuple[str, ...]:
     """Return the lines of the program from a frame on, as torch writes them, the innermost first."""
-    lines: list[str] = []
-    while frame is not None and len(lines) < DEEPEST:
-        code = frame.f_code
-        if not is_own(code.co_filename):
-            lines.append(_line(code.co_filename, frame.f_lineno, code.co_name))
-        frame = frame.f_back
-    return tuple(lines)
+    frames = islice(program_frames(frame), DEEPEST)
+    return tuple(_line(one.f_code.co_filename, one.f_lineno, one.f_code.co_name) for one in frames)
 
 
 def _line(file: str, line: int, name: str) -> str:

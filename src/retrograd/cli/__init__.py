@@ -55,6 +55,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _run_program(options: argparse.Namespace, arguments: list[str]) -> None:
     from retrograd.cli import _run  # after parsing: help and usage errors need none of it
 
+    _run.command = options.command
     if not STARTERS.isdisjoint(os.environ):
         from retrograd.distributed._rendezvous import adopt_environment
 

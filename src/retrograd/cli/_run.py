@@ -20,6 +20,8 @@ from typing import Any, NoReturn
 
 from retrograd._as_torch import as_torch
 
+command = "run"  # which was called: the name in messages
+
 # What to execute, and the names that `__main__` has before its first line.
 Program = tuple[CodeType, dict[str, Any]]
 
@@ -195,5 +197,5 @@ def _load_spec(spec: ModuleSpec) -> Program:
 
 
 def _fail(message: str, *, status: int) -> NoReturn:
-    print(f"retrograd run: {message}", file=sys.stderr)
+    print(f"retrograd {command}: {message}", file=sys.stderr)
     raise SystemExit(status)

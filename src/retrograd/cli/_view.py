@@ -32,6 +32,9 @@ class _Told(record):
         return self
 
     def save(self, path: str | os.PathLike[str]) -> Path:
+        if not self.trace.steps:  # a page of an earlier run stays
+            print("retrograd view: no operation ran, so no page was written", file=sys.stderr)
+            return Path(path)
         written = super().save(path)
         count = sum(box.kind not in LEAVES for box in self.trace.operations)
         found = f"{counted(count, 'operation')}, {counted(len(self.findings), 'finding')}"

@@ -13,6 +13,7 @@ from .._core.shown import OURS
 from .._graph.node import Node
 from .._graph.walk import edges_of, node_of
 from ..tensor import _base
+from ..tensor._aliasing.entering import entered
 from ._memory import Memory
 from ._saved_bytes import pieces_of, saved_values
 from ._statistics import Statistics, statistics_of
@@ -83,6 +84,7 @@ class Boxes:
 
     def _sources_of(self, tensor: Any) -> list[int]:
         """Return the operation that made a tensor, and a later one that wrote into its memory."""
+        tensor = outermost(tensor)
         if self._is_named(tensor):  # a parameter of a module, even if it was seen being made
             return [self.of_leaf(tensor)]
         known = self._tensors.get(id(tensor))
@@ -91,6 +93,7 @@ class Boxes:
         elif self._has_new_history(tensor):  # a custom Function has returned what an operation in it has made
             made = self._made_unseen(tensor)
             self.trace.operations[made].inputs.append(known[1])
+            self.trace.operations[made].computed_by = known[1]
         else:
             made = known[1]
         written = self.memory.maker(tensor._array)
@@ -109,7 +112,9 @@ class Boxes:
                 self.trace.operations[at].values.append(self._value(tensor))
             self.remember(tensor, at, written=False)
             return at
-        aliased = -1 if target is tensor else self.memory.maker(tensor._array)
+        aliased = (
+            self.memory.maker(tensor._array) if target is None else -1
+        )  # a leaf is its own, whatever memory it has
         if aliased < 0:
             return self.of_leaf(tensor)
         made = self.trace.operations[aliased]
@@ -233,6 +238,13 @@ class Boxes:
         box = self.trace.operations[at]
         if box.saved and box.released is None and not self.memory.is_closed:
             box.released = len(self.trace.steps)
+
+
+def outermost(tensor: Any) -> Any:
+    """Return the tensor that one inside of a transform shows."""
+    while (link := entered(tensor)) is not None:
+        tensor = link.outer
+    return tensor
 
 
 def _is_real(target: Any) -> bool:

@@ -6,9 +6,11 @@ import linecache
 import math
 import sysconfig
 from collections.abc import Iterable
+from dataclasses import replace
 from traceback import walk_tb
 
 from .._places import at_line, is_own
+from .._readable import counted
 from ._gradient_flow import Flow
 from ._statistics import Statistics
 from ._trace import BACKWARD, FORWARD, Finding, Operation, Step, Trace, Value
@@ -16,11 +18,17 @@ from ._trace import BACKWARD, FORWARD, Finding, Operation, Step, Trace, Value
 MASKS = ("masked_fill", "masked_fill_", "full", "full_like", "where", "tensor", "fill_")
 MOST = 8  # findings of a kind, names in a finding
 LAST = 4  # events before an error
+MORE = {  # than MOST, by kind: what they are called
+    "nan": ("more tensor", "with NaN or Inf"),
+    "vanished": ("more case", "of a gradient that vanishes or explodes"),
+    "missing": ("more parameter", "without a gradient"),
+    "cut": ("more place", "at which a gradient is cut"),
+}
 
 
 def of_error(trace: Trace, error: BaseException) -> Finding:
     """Say what has ended a recording, at which line, in which operation, if it was one, and what ran last before it."""
-    words = first_words(error)
+    words = in_words(error)
     raised = [at for at, box in enumerate(trace.operations) if box.remark == words]
     failed = raised[-1] if raised else None
     last = [(at, step) for at, step in enumerate(trace.steps) if step.operation != failed][-LAST:]
@@ -65,17 +73,40 @@ def of_unused(names: list[str]) -> Iterable[Finding]:
 
 def find_all(trace: Trace, roots: set[int], reached: set[int], unreached: dict[int, str]) -> Iterable[Finding]:
     """Return what stands out in a trace; `roots`: operations from which a backward began, the others are numbers of leaves."""
-    yield from _not_finite(trace)
-    yield from _stopped(trace)
+    yield from _gathered(_not_finite(trace))
+    yield from _gathered(_stopped(trace))
     leads = _leading_to(trace, roots)
-    yield from _leaves(trace, reached, unreached, leads)
-    yield from _cuts(trace, leads)
+    yield from _gathered(_leaves(trace, reached, unreached, leads))
+    yield from _gathered(_cuts(trace, leads))
 
 
-def first_words(error: BaseException) -> str:
-    """Return the class of an error and the first line of its message."""
-    words = str(error).splitlines()
-    return f"{type(error).__name__}: {words[0]}" if words else type(error).__name__
+def nothing_found(trace: Trace) -> str:
+    """Say what was looked for in vain; of gradients nothing is known where no backward ran."""
+    if not trace.operations:
+        return "No operation was recorded."
+    has_gradients = any(step.kind == BACKWARD for step in trace.steps)
+    gradients = ", no gradient that vanishes, is cut or missing" if has_gradients else ""
+    unused = ", no parameter that is never used" if trace.is_whole else ""
+    return f"No NaN, no infinity{gradients}{unused}."
+
+
+def _gathered(findings: Iterable[Finding]) -> Iterable[Finding]:
+    """Make one of findings that say the same, and count those that are too many to be shown."""
+    same: dict[tuple[str, str], list[Finding]] = {}
+    for one in findings:
+        same.setdefault((one.kind, one.text), []).append(one)
+    for kind in dict.fromkeys(kind for kind, _ in same):
+        groups = [group for (of, _), group in same.items() if of == kind]
+        for first, *others in groups[:MOST]:
+            yield replace(first, text=f"{first.text} ({len(others) + 1} times)") if others else first
+        if len(groups) > MOST:
+            word, which = MORE[kind]
+            yield Finding(kind, f"{counted(len(groups) - MOST, word)} {which}")
+
+
+def in_words(error: BaseException) -> str:
+    """Return the class of an error and its message."""
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def _not_finite(trace: Trace) -> Iterable[Finding]:
@@ -124,7 +155,7 @@ def _stopped(trace: Trace) -> Iterable[Finding]:
         if step.stopped:
             box = trace.operations[step.operation]
             found.setdefault((box.name, box.stack), []).append(at)
-    for (name, stack), steps in list(found.items())[:MOST]:
+    for (name, stack), steps in found.items():
         times = "" if len(steps) == 1 else f", {len(steps)} times on this line"
         text = f"The gradient vanishes in {name}{trace.places.written(stack)}: nothing but zeros comes out of its backward{times}"
         yield Finding("vanished", text, trace.steps[steps[0]].operation, steps[0])
@@ -133,7 +164,6 @@ def _stopped(trace: Trace) -> Iterable[Finding]:
 def _leaves(trace: Trace, reached: set[int], unreached: dict[int, str], leads: set[int]) -> Iterable[Finding]:
     """Return leaves whose gradients are missing, vanish or explode."""
     boxes = {box.leaf: at for at, box in reversed([*enumerate(trace.operations)])}
-    remarks = 0
     for number, leaf in enumerate(trace.leaves):
         if leaf.gradient is not None and leaf.value.statistics is not None:
             count = math.prod(leaf.value.shape)
@@ -145,13 +175,23 @@ def _leaves(trace: Trace, reached: set[int], unreached: dict[int, str], leads: s
                 leaf.gradient.infinities,
             )
             leaf.remark = flow.remark
-            if leaf.remark and remarks < MOST:
-                remarks += 1
-                yield Finding("vanished", f"The gradient of {leaf.name}: {leaf.remark}", boxes.get(number))
+            if leaf.remark:
+                text = f"The gradient of {_name_of(trace, number)}: {leaf.remark}"
+                yield Finding("vanished", text, boxes.get(number))
         elif number in unreached and number not in reached:
             leaf.remark = "no gradient arrives"
             why = _cut_of(trace, number, leads) or unreached[number]
-            yield Finding("missing", f"{leaf.name} gets no gradient. {why}".strip(), boxes.get(number))
+            yield Finding("missing", f"{_name_of(trace, number)} gets no gradient. {why}".strip(), boxes.get(number))
+
+
+def _name_of(trace: Trace, number: int) -> str:
+    """Return the name of a leaf, with the line that uses it if there are others of that name."""
+    name = trace.leaves[number].name
+    if [leaf.name for leaf in trace.leaves].count(name) == 1:
+        return name
+    own = {at for at, box in enumerate(trace.operations) if box.leaf == number}
+    users = (box.stack for box in trace.operations if not own.isdisjoint(box.inputs))
+    return name + trace.places.written(next(users, -1))
 
 
 def _norm(statistics: Statistics, count: int) -> float | None:
@@ -164,7 +204,8 @@ def _leading_to(trace: Trace, roots: set[int]) -> set[int]:
     """Return the operations whose values have gone into something from which a backward began."""
     leads, stack = set(roots), list(roots)
     while stack:
-        new = set(trace.operations[stack.pop()].inputs) - leads
+        box = trace.operations[stack.pop()]
+        new = set(box.inputs) - leads - {box.computed_by}
         leads |= new
         stack += new
     return leads
@@ -185,8 +226,11 @@ def _cut_of(trace: Trace, leaf: int, leads: set[int]) -> str:
 
 def _cuts(trace: Trace, leads: set[int]) -> Iterable[Finding]:
     """Return the cuts whose values have gone into something from which a backward began."""
-    cuts = [at for at in sorted(leads) if trace.operations[at].cut and _passes_numbers(trace.operations[at])]
-    for at in cuts[:MOST]:
+    again = {
+        step.operation for step in trace.steps if step.run
+    }  # what a backward calls computes gradients, or computes again
+    cuts = [at for at in sorted(leads - again) if trace.operations[at].cut and _passes_numbers(trace.operations[at])]
+    for at in cuts:
         box = trace.operations[at]
         yield Finding("cut", f"A gradient is cut at {box.name}{trace.places.written(box.stack)}: {box.remark}", at)
 

@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from .._places import cell_of
+from ._findings import nothing_found
 from ._statistics import Statistics
 from ._trace import Operation, Trace, Value
 
@@ -54,6 +55,7 @@ def data_of(trace: Trace) -> dict[str, Any]:
         "title": trace.title,
         "python": platform.python_version(),
         "notes": trace.notes,
+        "good": nothing_found(trace),
         "files": [[file, _shown_name(file), _text(sources[file])] for file in names],
         "lines": [[names[file], line, function] for file, line, function in trace.places.lines],
         "stacks": [list(stack) for stack in trace.places.stacks],
@@ -84,7 +86,7 @@ def _operation(box: Operation) -> list[Any]:
     values = [_value(value) for value in box.values]
     return [
         *(box.name, box.kind, box.group, box.stack, box.inputs, values, _numbers(box.gradient), box.node, saved),
-        *(box.released, box.remark, int(box.cut), box.leaf),
+        *(box.released, box.remark, int(box.cut), box.leaf, box.stepped),
     ]
 
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -31,8 +32,8 @@ from .._places import user_frame
 from .._readable import counted
 from ..autograd._observing import Observer
 from ..overrides import TorchFunctionMode
-from ._boxes import Boxes, tensors_in
-from ._findings import first_words
+from ._boxes import Boxes, outermost, tensors_in
+from ._findings import in_words
 from ._trace import FORWARD, OPERATION, OPTIMIZER, READ, STEP, Group, Operation, Trace
 from ._watcher import Watcher
 
@@ -59,7 +60,7 @@ class Recorder(TorchFunctionMode):
         self._calls: list[int] = []  # the groups of module calls that have not ended
         self._modules: dict[int, tuple[Any, str]] = {}
         self._paths: list[str] = []  # of the groups
-        self._parameters: dict[int, tuple[Any, str]] = {}  # of modules that were called and of optimizers, by id
+        self._parameters: dict[int, tuple[Any, str, int]] = {}  # of modules and optimizers, by id, and who called them
         self.is_cut_off = False  # whether the recording has ended at its limit
         self._step_began: tuple[int, int, int] | None = None
         self._thread = 0
@@ -145,7 +146,7 @@ class Recorder(TorchFunctionMode):
         try:
             result = func(*args, **kwargs)
         except Exception as error:
-            self._add(name, OPERATION, given, started, remark=first_words(error))
+            self._add(name, OPERATION, given, started, remark=in_words(error))
             raise
         took = perf_counter_ns() - started
         made = given[:1] if name == "setitem_" else list(tensors_in(result))
@@ -153,7 +154,7 @@ class Recorder(TorchFunctionMode):
         if name in SILENT or (made and not writes and all(any(one is other for other in given) for one in made)):
             return result
         if made:
-            cut = tracked and not any(one.requires_grad for one in made)
+            cut = tracked and not _reads_shape_alone(name) and not any(one.requires_grad for one in made)
             remark = _why_cut(name, made[0]) if cut else ""
             self._add(name, OPERATION, given, started, took, made, number, writes, remark=remark, cut=cut)
         elif name in READS and tracked:
@@ -182,14 +183,15 @@ class Recorder(TorchFunctionMode):
         boxes.ran(FORWARD, at, started, took)
 
     def unused(self) -> list[str]:
-        """Return the names of parameters that no operation has taken."""
-        alive = [
-            (name, key, tensor) for key, (kept, name) in self._parameters.items() if (tensor := kept()) is not None
-        ]
+        """Return the names of parameters that no operation has taken; what writes into them, as `init` does, takes nothing."""
+        boxes = self.trace.operations
+        used = {boxes[at].leaf for box in boxes for at in box.inputs[box.name.endswith("_") :]}
+        names = Counter(name for _, name, _ in self._parameters.values())
         return [
-            name
-            for name, key, tensor in alive
-            if (seen := self.boxes.leaves.get(key)) is None or seen[0]() is not tensor
+            name + (self.trace.places.written(stack) if names[name] > 1 else "")
+            for key, (kept, name, stack) in self._parameters.items()
+            if (tensor := kept()) is not None
+            and ((seen := self.boxes.leaves.get(key)) is None or seen[0]() is not tensor or seen[1] not in used)
         ]
 
     def _group(self) -> int:
@@ -211,11 +213,12 @@ class Recorder(TorchFunctionMode):
 
     def _learn_names(self, root: Any) -> None:
         kind = type(root).__name__
+        stack = self.trace.places.stack(user_frame(sys._getframe(2)), self._until)
         for name, module in root.named_modules():
             self._modules.setdefault(id(module), (module, f"{kind}.{name}" if name else kind))
-        for name, tensor in root.named_parameters():
-            self._parameters.setdefault(id(tensor), (ref(tensor), f"{kind}.{name}"))
-        for name, tensor in (*root.named_parameters(), *root.named_buffers()):
+        for name, tensor in _own_leaves(root.named_parameters()):
+            self._parameters.setdefault(id(tensor), (ref(tensor), f"{kind}.{name}", stack))
+        for name, tensor in _own_leaves((*root.named_parameters(), *root.named_buffers())):
             self.boxes.leaf_names.setdefault(id(tensor), (ref(tensor), name))
             self.boxes.note_memory([tensor])
 
@@ -256,10 +259,9 @@ class Recorder(TorchFunctionMode):
         name = f"{type(optimizer).__name__}.step"
         for number, group_of in enumerate(optimizer.param_groups):
             for k, one in enumerate(group_of["params"]):
-                self._parameters.setdefault(
-                    id(one), (ref(one), f"parameter {k} in group {number} of {type(optimizer).__name__}")
-                )
-        at = self.boxes.add(Operation(name, OPTIMIZER, group, stack, self.boxes.sources(grads)))
+                of_step = f"parameter {k} in group {number} of {type(optimizer).__name__}"
+                self._parameters.setdefault(id(one), (ref(one), of_step, stack))
+        at = self.boxes.add(Operation(name, OPTIMIZER, group, stack, self.boxes.sources(grads), stepped=len(grads)))
         self._taken += 1
         self._resume()
         self.boxes.ran(STEP, at, started, took)
@@ -271,10 +273,23 @@ class Recorder(TorchFunctionMode):
             self._switch(True)
 
 
+def _own_leaves(named: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Return a module's own tensors; `functional_call` gives it results of operations, or what shows its own in a transform."""
+    for name, tensor in named:
+        outer = outermost(tensor)
+        if outer.is_leaf:
+            yield name, outer
+
+
 def _name_of(func: Any) -> str:
     """Return the name of a function as programs write it; nothing, if it is a property's."""
     name = getattr(func, "__name__", "")
     return NAMES.get(name, name.strip("_") if name.startswith("__") else name)
+
+
+def _reads_shape_alone(name: str) -> bool:
+    """Tell whether a function makes a tensor as large as another: `zeros_like`, `new_ones`; values of `new_tensor` are given."""
+    return name.endswith("_like") or (name.startswith("new_") and name != "new_tensor")
 
 
 def _why_cut(name: str, result: Any) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from .._places import at_line, is_own, line_of
+from .._places import at_line, is_own, line_of, program_frames
 from ._statistics import Statistics
 
 FORWARD, BACKWARD, STEP = "forward", "backward", "optimizer"  # kinds of steps
@@ -53,6 +53,9 @@ class Operation:
     group: int  # of modules; -1: none
     stack: int  # the lines of the program that led to it, the outermost first; -1: unknown
     inputs: list[int] = field(default_factory=list)
+    computed_by: int | None = (
+        None  # one of them, if it ran in the forward of a custom Function: no gradient comes to it
+    )
     values: list[Value] = field(default_factory=list)
     gradient: Statistics | None = None  # of the first output, as it arrived last
     node: str = ""  # its class in the graph
@@ -61,6 +64,7 @@ class Operation:
     remark: str = ""  # why no gradient passes, what it raised
     cut: bool = False
     leaf: int | None = None  # which of the leaves it stands for, or has made
+    stepped: int = 0  # how many parameters an optimizer has changed in it
 
 
 @dataclass
@@ -128,13 +132,12 @@ class Places:
     def stack(self, frame: FrameType | None, until: FrameType | None) -> int:
         """Return the number of the stack of the program's lines from a frame up to another."""
         found = []
-        while frame is not None:
-            code = frame.f_code
-            if not is_own(code.co_filename) and not code.co_filename.startswith("<frozen"):
-                found.append(self.line(code.co_filename, frame.f_lineno, code.co_name))
-            if frame is until:
+        for one in program_frames(frame):
+            code = one.f_code
+            if not code.co_filename.startswith("<frozen"):
+                found.append(self.line(code.co_filename, one.f_lineno, code.co_name))
+            if one is until:
                 break
-            frame = frame.f_back
         return self.stack_of(tuple(reversed(found)))
 
     def of_node(self, node: Any) -> int:
@@ -171,3 +174,4 @@ class Trace:
     findings: list[Finding] = field(default_factory=list)
     places: Places = field(default_factory=Places)
     notes: list[str] = field(default_factory=list)
+    is_whole: bool = False  # whether a recording has seen its program to the end

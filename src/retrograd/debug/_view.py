@@ -130,7 +130,8 @@ class record(Recording):  # noqa: N801 - it is used like a function
         if error is not None and not isinstance(error, SystemExit):
             trace.findings.append(of_error(trace, error))
         trace.findings += find_all(trace, watcher.roots, watcher.reached, watcher.unreached)
-        if error is None and not self._recorder.is_cut_off:  # else what would have used them may not have run
+        trace.is_whole = error is None and not self._recorder.is_cut_off
+        if trace.is_whole:  # else what would have used them may not have run
             trace.findings += of_unused(self._recorder.unused())
         if self._target is not None:
             self.save(self._target)

@@ -11,6 +11,7 @@ from typing import Any
 
 from .._graph.node import Node
 from .._graph.walk import node_of
+from .._modes import current_mode
 from .._places import user_frame
 from ..autograd._explain import why_not
 from ..autograd._observing import Observer
@@ -19,7 +20,7 @@ from ._boxes import Boxes
 from ._statistics import is_finite, is_zero
 from ._trace import BACKWARD, Operation
 
-MOST_EXPLAINED = 12  # parameters without a gradient; a frozen half of a model has hundreds, all for one reason
+MOST_EXPLAINED = 12  # of the parameters without a gradient; a frozen half of a model has hundreds, all for one reason
 
 
 class Watcher(Observer):
@@ -56,12 +57,15 @@ class Watcher(Observer):
         boxes.ran(BACKWARD, self._runs[-1][1], perf_counter_ns(), 0)
         reached = {boxes.leaf(one) for one in counts if isinstance(one, _base.Tensor)}
         self.reached |= reached
+        if current_mode().transforms:  # its variables take the gradients, and leaves expect none
+            return self
         for reference, number in list(boxes.leaves.values()):
             leaf = reference()
             if leaf is None or number in reached or not leaf.requires_grad or not begins:
                 continue
-            if number not in self.unreached and len(self.unreached) < MOST_EXPLAINED:
-                self.unreached[number] = self._why(begins[0], leaf)
+            if number not in self.unreached:
+                few = len(self.unreached) < MOST_EXPLAINED
+                self.unreached[number] = self._why(begins[0], leaf) if few else ""
         return self
 
     def _why(self, root: int, leaf: Any) -> str:

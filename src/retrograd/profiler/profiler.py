@@ -113,6 +113,8 @@ class profile:  # noqa: N801
         with_modules: accepted
         acc_events: keep the events of all cycles
 
+    A first run may compile kernels, which counts as the time of the operations that need them: warm up first, as a schedule does.
+
     Example:
         >>> with torch.profiler.profile() as prof:
         ...     _ = torch.ones(3).exp()

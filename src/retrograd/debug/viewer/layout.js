@@ -27,7 +27,7 @@ function labelsOf(one) {
       const box = one.operation;
       const first = box.values[0];
       const facts = first ? `${shapeText(first.shape)}${first.dtype === "float32" ? "" : ` ${first.dtype}`}` : box.node.replace(/Backward0?$/, "");
-      one.labels = [shorten(one.name, 26), box.kind === "optimizer" ? counted(box.inputs.length, "parameter") : shorten(facts, 28)];
+      one.labels = [shorten(one.name, 26), box.kind === "optimizer" ? counted(box.stepped, "parameter") : shorten(facts, 28)];
     }
   }
   return one.labels;

@@ -18,6 +18,7 @@ class Recording {
     this.title = data.title;
     this.python = data.python;
     this.notes = data.notes;
+    this.good = data.good;
     this.files = data.files.map(([path, name, text]) => ({ path, name, lines: text ? text.replace(/\n$/, "").split("\n") : [] }));
     this.lines = data.lines.map(([file, line, name], id) => ({ id, file, line, function: name, operations: [] }));
     this.stacks = data.stacks;
@@ -27,11 +28,11 @@ class Recording {
     this.leaves = data.leaves.map(([name, held, tracked, gradient, steps, remark]) =>
       ({ name, value: value(held), tracked, gradient: statistics(gradient), steps, remark }));
     this.operations = data.operations.map((columns, id) => {
-      const [name, kind, group, stack, inputs, values, gradient, node, saved, released, remark, cut, leaf] = columns;
+      const [name, kind, group, stack, inputs, values, gradient, node, saved, released, remark, cut, leaf, stepped] = columns;
       return {
         id, name, kind, group, stack: stack < 0 ? [] : this.stacks[stack], inputs, values: values.map(value), gradient: statistics(gradient), node,
         saved: saved.map(([name, shape, dtype, bytes, source, isFirst]) => ({ name, shape, dtype, bytes, source, isFirst })),
-        released, remark, cut: Boolean(cut), leaf, isLeaf: kind === "parameter" || kind === "input", users: [], born: -1, arrives: Infinity, took: 0, tookBack: 0, findings: [],
+        released, remark, cut: Boolean(cut), leaf, stepped, isLeaf: kind === "parameter" || kind === "input", users: [], born: -1, arrives: Infinity, took: 0, tookBack: 0, findings: [],
       };
     });
     this.findings = data.findings.map(([kind, text, operation, step, before]) => ({ kind, text, operation, step, before }));

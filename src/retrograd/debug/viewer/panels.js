@@ -135,7 +135,7 @@ class DetailsPanel {
       element("div", { class: "facts" }, ...facts.map(([number, what]) => element("div", {}, element("b", {}, String(number)), element("span", {}, what)))),
       ...recording.notes.map((note) => element("p", { class: "sub" }, note)),
       element("h2", {}, "To look at"),
-      ...(recording.findings.length ? this.findings(recording.findings) : [element("p", { class: "good" }, "No NaN, no infinity, no gradient that vanishes, is cut or missing, no parameter that is never used.")]),
+      ...(recording.findings.length ? this.findings(recording.findings) : [element("p", { class: "good" }, recording.good)]),
       ...this.ranking("Saved for backward", savedBytes, bytesText, (one) => one.saved.length),
       ...this.ranking("Time", (one) => one.took + one.tookBack, timeText, (one) => !one.isLeaf),
     );
