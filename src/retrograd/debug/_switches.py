@@ -48,7 +48,7 @@ class progress(_Switch):  # noqa: N801 - called like a function
     """Show progress bars for what takes longer than a second, from now on or in a block; `False` shows none again.
 
     There are bars for `gradcheck`, `autograd.functional.jacobian` and `hessian`, `vmap` and `jacrev` by chunks, and
-    `debug.loss_landscape`. They need tqdm: pip install 'retrograd[progress]'.
+    `debug.loss_landscape`. They need tqdm: pip install tqdm.
 
         with retrograd.debug.progress():
             retrograd.autograd.gradcheck(function, inputs)
