@@ -1,0 +1,167 @@
+"""What a program cannot do again, or no guard knows: such functions run in eager, and `fullgraph=True` says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import retrograd as torch
+
+
+def retains_a_gradient(x: Any) -> Any:
+    y = (x * 2).tanh()
+    if y.requires_grad:
+        y.retain_grad()
+    return y
+
+
+def retains_the_gradient_of_an_argument(x: Any) -> Any:
+    y = x * 1
+    if y.requires_grad:
+        y.retain_grad()
+    return y, (y * y).sum()
+
+
+def as_strided(x: Any) -> Any:
+    return x.as_strided((2,), (1,)) * 1
+
+
+def as_strided_function(x: Any) -> Any:
+    return torch.as_strided(x, (2,), (1,)) * 1
+
+
+def asks_for_a_leaf(x: Any) -> Any:
+    return x * 2 if x.is_leaf else x * 3
+
+
+def asks_for_the_offset(x: Any) -> Any:
+    return x * x.storage_offset()
+
+
+def asks_for_a_retained_gradient(x: Any) -> Any:
+    return x * 2 if x.retains_grad else x * 3
+
+
+def asks_for_the_number_of_an_output(x: Any) -> Any:
+    return x * (1 + x.output_nr)
+
+
+def asks_for_shared_memory(x: Any) -> Any:
+    return x * 2 if x.is_shared() else x * 3
+
+
+def asks_for_the_same_memory(x: Any) -> Any:
+    return x * 2 if x.is_set_to(x.detach()) else x * 3
+
+
+def infers(x: Any) -> Any:
+    with torch.inference_mode():
+        return x.detach() * 2
+
+
+@torch.inference_mode()
+def inferred(x: Any) -> Any:
+    return x.detach() * 2
+
+
+def infers_in_a_function(x: Any) -> Any:
+    return inferred(x) + 1
+
+
+def sets_the_gradient_of_a_result(x: Any) -> Any:
+    y = x.detach() * 2
+    y.grad = torch.ones(3)
+    return y
+
+
+def reads_settings(x: Any) -> Any:
+    return x * 2 if torch.are_deterministic_algorithms_enabled() else x * 3
+
+
+def reads_the_debug_mode(x: Any) -> Any:
+    return x * (1 + torch.get_deterministic_debug_mode())
+
+
+def reads_the_kind_of_warnings(x: Any) -> Any:
+    return x * 2 if torch.is_warn_always_enabled() else x * 3
+
+
+def reads_whether_it_only_warns(x: Any) -> Any:
+    return x * 2 if torch.is_deterministic_algorithms_warn_only_enabled() else x * 3
+
+
+def reads_the_precision(x: Any) -> Any:
+    return x * len(torch.get_float32_matmul_precision())
+
+
+def reads_the_dtype_of_autocast(x: Any) -> Any:
+    return x.to(torch.get_autocast_dtype("cpu"))
+
+
+def reads_anomaly_mode(x: Any) -> Any:
+    return x * 2 if torch.is_anomaly_enabled() else x * 3
+
+
+FUNCTIONS: list[Callable[[Any], Any]] = [
+    retains_a_gradient, retains_the_gradient_of_an_argument, as_strided, as_strided_function, asks_for_a_leaf,
+    asks_for_the_offset, asks_for_a_retained_gradient, asks_for_the_number_of_an_output, asks_for_shared_memory,
+    asks_for_the_same_memory, infers, infers_in_a_function, sets_the_gradient_of_a_result, reads_settings, reads_the_debug_mode,
+    reads_the_kind_of_warnings, reads_whether_it_only_warns, reads_the_precision, reads_the_dtype_of_autocast, reads_anomaly_mode,
+]  # fmt: skip
+
+
+def arguments() -> list[Any]:
+    """Return tensors that differ in what no guard knows."""
+    torch.manual_seed(0)
+    whole = torch.randn(9)
+    leaf = torch.randn(3, requires_grad=True)
+    retaining = leaf * 1
+    retaining.retain_grad()
+    return [whole[:3], whole[4:7], leaf, leaf * 1, retaining, torch.randn(2, 3, requires_grad=True).unbind(0)[1]]
+
+
+def settings_on() -> None:
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.set_warn_always(True)
+    torch.set_float32_matmul_precision("medium")
+    torch.set_autocast_dtype("cpu", torch.float16)
+
+
+@pytest.fixture
+def settings() -> Any:
+    precision, dtype = torch.get_float32_matmul_precision(), torch.get_autocast_dtype("cpu")
+    yield settings_on
+    torch.use_deterministic_algorithms(False)
+    torch.set_warn_always(False)
+    torch.set_float32_matmul_precision(precision)
+    torch.set_autocast_dtype("cpu", dtype)
+
+
+def seen(function: Any, x: Any) -> Any:
+    """Return what is to be seen of a result, before and after its backward."""
+    found: list[Any] = []
+    outs = function(x)
+    outs = outs if isinstance(outs, tuple) else (outs,)
+    for out in outs:
+        found += [out.tolist(), out.dtype, out.requires_grad, out.is_inference(), out.retains_grad]
+    if outs[-1].requires_grad:
+        outs[-1].sum().backward(retain_graph=True)
+        found += [None if out.grad is None else out.grad.tolist() for out in outs if out.retains_grad]
+    elif outs[-1].grad is not None:
+        found.append(outs[-1].grad.tolist())
+    return found
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda one: one.__name__)
+def test_what_no_guard_knows_runs_in_eager(function: Any, settings: Any) -> None:
+    compiled = torch.compile(function)
+    for turn in range(2):
+        for x, same in zip(arguments(), arguments(), strict=True):
+            for _ in range(2):
+                assert seen(compiled, x) == seen(function, same)
+        if turn == 0:
+            settings()
+    with pytest.raises(RuntimeError, match="fullgraph=True"):
+        torch.compile(function, fullgraph=True)(arguments()[0])
