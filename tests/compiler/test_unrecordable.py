@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import retrograd as torch
+from retrograd.compiler import _compiled
 
 
 def retains_a_gradient(x: Any) -> Any:
@@ -165,3 +166,98 @@ def test_what_no_guard_knows_runs_in_eager(function: Any, settings: Any) -> None
             settings()
     with pytest.raises(RuntimeError, match="fullgraph=True"):
         torch.compile(function, fullgraph=True)(arguments()[0])
+
+
+# ---- fullgraph=True ----
+def test_fullgraph_says_it_at_every_call() -> None:
+    compiled = torch.compile(asks_for_a_leaf, fullgraph=True)
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match=r"fullgraph=True.*is_leaf"):
+            compiled(torch.ones(3))
+
+
+def test_fullgraph_says_that_a_recording_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: Any) -> None:
+        raise ValueError("a fault of the compiler")
+
+    def function(x: Any) -> Any:
+        return x * 2
+
+    monkeypatch.setattr(_compiled, "record", fail)
+    compiled = torch.compile(function, fullgraph=True)
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match=r"fullgraph=True.*recording it failed: ValueError: a fault"):
+            compiled(torch.ones(2))
+    assert torch.compile(function)(torch.ones(2)).tolist() == [2, 2]
+
+
+def test_fullgraph_says_that_there_are_too_many_records() -> None:
+    compiled = torch.compile(lambda x, factor: x * factor, fullgraph=True)
+    for number in range(16):
+        assert compiled(torch.ones(2), float(number)).tolist() == [number, number]
+    with pytest.raises(RuntimeError, match=r"fullgraph=True.*more than 16 records"):
+        compiled(torch.ones(2), 16.0)
+
+
+CONTEXTS: dict[str, Callable[[], Any]] = {
+    "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
+    "inference_mode": torch.inference_mode,
+    "save_on_cpu": torch.autograd.graph.save_on_cpu,
+    "device": lambda: torch.device("meta"),
+    "cached": torch.nn.utils.parametrize.cached,
+}
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_fullgraph_says_that_a_mode_is_around_a_call(name: str) -> None:
+    compiled = torch.compile(lambda x: x * 2, fullgraph=True)
+    x = torch.ones(2)
+    compiled(x)
+    with CONTEXTS[name](), pytest.raises(RuntimeError, match="fullgraph=True"):
+        compiled(x)
+    assert compiled(x).tolist() == [2, 2]
+
+
+def test_fullgraph_says_that_a_transform_is_around_a_call() -> None:
+    compiled = torch.compile(lambda x: (x * x).sum(), fullgraph=True)
+    with pytest.raises(RuntimeError, match=r"fullgraph=True.*transform"):
+        torch.func.grad(compiled)(torch.ones(2))
+
+
+def test_fullgraph_lets_compiled_functions_call_each_other() -> None:
+    inner = torch.compile(lambda x: x * 2, fullgraph=True)
+    outer = torch.compile(lambda x: inner(x) + 1)
+    for _ in range(3):
+        assert outer(torch.ones(2)).tolist() == [3, 3]
+
+
+# ---- calls that raise ----
+def test_a_first_call_that_raises_refuses_nothing_for_good() -> None:
+    table: dict[str, float] = {}
+
+    def function(x: Any) -> Any:
+        return x * table["factor"]
+
+    for fullgraph in (False, True):
+        table.clear()
+        compiled = torch.compile(function, fullgraph=fullgraph)
+        for _ in range(2):
+            with pytest.raises(RuntimeError if fullgraph else KeyError, match="factor"):
+                compiled(torch.ones(2))
+        table["factor"] = 3.0
+        for _ in range(2):
+            assert compiled(torch.ones(2)).tolist() == [3, 3]
+        assert len(compiled._compiled.records) == 1
+
+
+def test_errors_that_only_the_recording_meets_refuse_nothing_for_good() -> None:
+    factors = [torch.ones(3)]
+    compiled = torch.compile(lambda x: x * factors[0], fullgraph=True)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="must match the size"):
+            compiled(torch.ones(2))
+    factors[0] = torch.full((2,), 3.0)
+    for _ in range(2):
+        assert compiled(torch.ones(2)).tolist() == [3, 3]
+    assert len(compiled._compiled.records) == 1
+    assert not compiled._compiled.reasons
