@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -261,3 +263,81 @@ def test_errors_that_only_the_recording_meets_refuse_nothing_for_good() -> None:
         assert compiled(torch.ones(2)).tolist() == [3, 3]
     assert len(compiled._compiled.records) == 1
     assert not compiled._compiled.reasons
+
+
+# ---- methods that a user gives to tensors ----
+def calls_a_method(x: Any) -> Any:
+    return x.tanh() * 2
+
+
+def calls_an_added_method(x: Any) -> Any:
+    return x.counted() * 2
+
+
+def reads_an_added_attribute(x: Any) -> Any:
+    return x * x.factor
+
+
+def adds(x: Any) -> Any:
+    return x + 1
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [(calls_a_method, "tanh"), (calls_an_added_method, "counted"), (adds, "__add__")],
+    ids=["replaced", "added", "operator"],
+)
+def test_methods_of_a_users_own_run_at_every_call(function: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+
+    def method(self: Any, other: Any = None) -> Any:
+        calls.append(self)
+        return self * 5
+
+    monkeypatch.setattr(torch.Tensor, name, method, raising=False)
+    compiled = torch.compile(function)
+    expected = function(torch.ones(2)).tolist()
+    for number in range(3):
+        assert compiled(torch.ones(2)).tolist() == expected
+        assert len(calls) == 2 + number
+    with pytest.raises(RuntimeError, match=rf"fullgraph=True.*Tensor.{name} is not the library's own"):
+        torch.compile(function, fullgraph=True)(torch.ones(2))
+
+
+def test_an_attribute_of_a_users_own_is_read_at_every_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = torch.compile(reads_an_added_attribute)
+    for factor in (2, 3):
+        monkeypatch.setattr(torch.Tensor, "factor", factor, raising=False)
+        for _ in range(2):
+            assert compiled(torch.ones(2)).tolist() == [factor, factor]
+
+
+@pytest.mark.parametrize("cls", [torch.Tensor, torch.nn.Parameter])
+def test_a_method_that_is_replaced_after_the_recording_is_called(cls: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = torch.compile(calls_a_method)
+    x = torch.nn.Parameter(torch.zeros(2))
+    for _ in range(2):
+        assert compiled(x).tolist() == [0, 0]
+    assert len(compiled._compiled.records) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(cls, "tanh", lambda self: self + 5, raising=False)
+        for _ in range(2):
+            assert compiled(x).tolist() == [10, 10]
+    for _ in range(2):
+        assert compiled(x).tolist() == [0, 0]
+    assert len(compiled._compiled.records) == 1
+
+
+def test_methods_that_the_library_loads_late_forget_nothing() -> None:
+    code = """
+import retrograd as torch
+from retrograd.compiler import _compiled
+
+forgotten = []
+_compiled.Compiled.forget = lambda self: forgotten.append(self)
+compiled = torch.compile(abs)
+for name in dir(torch.Tensor):
+    getattr(torch.Tensor, name, None)
+assert not forgotten
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -2,13 +2,13 @@
 
 Note [Compiled calls]
 A function has records. Each is good for calls whose guards hold: the modes; the structure, the shapes, dtypes and strides of what
-is given, and which tensors require gradients; and the Python state that the function reads, as the purity analysis has found it.
-A call runs the first record whose guards hold. If there is none, the function is recorded, unless it cannot be: then it runs in
+is given, and which tensors require gradients; and the Python state that the function reads, as the purity analysis has found it. A
+call runs the first record whose guards hold. If there is none, the function is recorded, unless it cannot be: then it runs in
 eager, and `explain` says why. A record whose program finds a value other than it was recorded for gives nothing back, and nothing
 has changed: the next one is tried, or made. A function that needs more than `LIMIT` records runs in eager from then on for calls
-without one. A call that raises refuses nothing: the next one is recorded. With `fullgraph=True` a call that goes to eager raises, but
-for the first one of an optimizer without state, and for errors of the function's own. Inside of another recording, of a transform or of a mode that sees operations, the function itself runs: so its
-operations are part of what is outside.
+without one. A call that raises refuses nothing: the next one is recorded. With `fullgraph=True` a call that goes to eager raises,
+but for the first one of an optimizer without state, and for errors of the function's own. Inside of another recording, of a
+transform or of a mode that sees operations, the function itself runs: so its operations are part of what is outside.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from .._device import chosen_device
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._tracebacks import hide
 from ..nn.utils.parametrize import _open as blocks_that_keep_weights
+from ..tensor._base import told_of_changes
 from ._guards import compile_guards
 from ._optimizers import NotYetError, Stepped, stepped
 from ._purity import analyse
@@ -228,3 +229,6 @@ def forget_all() -> None:
     """Forget what was compiled."""
     for one in list(_every):
         one.forget()
+
+
+told_of_changes.append(forget_all)  # of the methods of tensors, which no guard looks at
