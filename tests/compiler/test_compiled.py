@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -500,3 +501,13 @@ def test_threads() -> None:
     for one in threads:
         one.join()
     assert not failures
+
+
+def test_the_documented_code_is_what_is_printed() -> None:
+    def f(x: Any) -> Any:
+        return (x * x).tanh().sum()
+
+    compiled = torch.compile(f)
+    compiled(torch.ones(3, requires_grad=True))
+    document = (Path(__file__).parents[2] / "docs" / "compile.md").read_text(encoding="utf-8")
+    assert document.split("```text\n")[1].split("```")[0] == compiled.code

@@ -178,3 +178,55 @@ def test_a_hook_that_comes_later_is_called() -> None:
     for _ in range(3):
         again(x, y)
     assert len(optimizer_calls) == 3
+
+
+LOSSES: dict[str, Callable[[Any], Any]] = {
+    "mean": lambda out: (out**2).mean(),
+    "sum": lambda out: out.tanh().sum(),
+    "neg": lambda out: -out.log_softmax(1).mean(),
+    "half": lambda out: out.square().mean() / 2,
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_whose_last_step_saves_nothing(name: str) -> None:
+    models = [small_model(False), small_model(False)]
+    optimizers = [OPTIMIZERS["Adam"](one.parameters()) for one in models]
+    loss_of = LOSSES[name]
+
+    def training(model: Any, optimizer: Any) -> Any:
+        def step(x: Any) -> Any:
+            optimizer.zero_grad()
+            loss = loss_of(model(x))
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return step
+
+    eager = training(models[0], optimizers[0])
+    compiled = torch.compile(training(models[1], optimizers[1]), fullgraph=True)
+    for number in range(4):
+        torch.manual_seed(number)
+        x = torch.randn(10, 6)
+        expected, made = eager(x), compiled(x)
+        torch.testing.assert_close(made, expected, rtol=1e-4, atol=1e-6)
+        assert_alike(state_of(models[1], optimizers[1]), state_of(models[0], optimizers[0]))
+        with pytest.raises(RuntimeError, match="second time"):
+            made.backward()
+    assert len(compiled._compiled.records) == 1
+
+
+def test_a_result_whose_graph_is_freed_in_part_keeps_the_other_part() -> None:
+    weight, bias = torch.full((3,), 2.0, requires_grad=True), torch.full((3,), 3.0, requires_grad=True)
+
+    def step(x: Any) -> Any:
+        y = weight * weight * x
+        y.sum().backward()
+        return y.sum() + (bias * bias).sum()
+
+    for function in (step, torch.compile(step)):
+        for _ in range(3):
+            weight.grad = None
+            (grad,) = torch.autograd.grad(function(torch.ones(3)), bias)
+            assert grad.tolist() == [6.0] * 3

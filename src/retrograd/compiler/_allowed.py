@@ -78,7 +78,13 @@ DENIED = frozenset(
     as_torch find functions cache init_num_threads thread_safe_generator use_deterministic_algorithms get_device_module
     autocast_increment_nesting autocast_decrement_nesting clear_autocast_cache get_default_device numel_of asarray
     functionalize debug_unwrap linearize make_fx get_num_threads get_num_interop_threads is_storage sym_int sym_float sym_max
-    sym_min sym_not sym_ite sym_sqrt sym_sum""".split()  # noqa: SIM905
+    sym_min sym_not sym_ite sym_sqrt sym_sum as_strided as_strided_ as_strided_copy as_strided_scatter""".split()  # noqa: SIM905
+)
+# functions that tell settings, which no guard knows
+SETTINGS = frozenset(
+    """are_deterministic_algorithms_enabled is_deterministic_algorithms_warn_only_enabled get_deterministic_debug_mode
+    get_float32_matmul_precision is_warn_always_enabled get_autocast_dtype get_autocast_cpu_dtype get_autocast_gpu_dtype
+    is_autocast_cache_enabled is_anomaly_enabled is_anomaly_check_nan_enabled""".split()  # noqa: SIM905
 )
 # further functions, by the module in which they are public
 FURTHER = {
@@ -95,7 +101,7 @@ FURTHER = {
     "nn.attention.flex_attention": "flex_attention",
 }
 CONTEXTS = {
-    "autograd.grad_mode": "no_grad enable_grad inference_mode set_grad_enabled",
+    "autograd.grad_mode": "no_grad enable_grad set_grad_enabled",
     "amp.autocast_mode": "autocast",
     "autograd.profiler": "record_function",
 }
@@ -112,6 +118,8 @@ VALUES = frozenset(
     """item tolist __bool__ __float__ __int__ __index__ __complex__ equal allclose is_nonzero __len__ nonzero unique
     unique_consecutive masked_select __contains__ argwhere""".split()  # noqa: SIM905
 )
+_OFFSET = "depends on where in its memory a tensor begins, which no guard knows"
+_GRAPH = "shows where in a graph a tensor stands, which no guard knows"
 # Methods and attributes of tensors that show what a program without Python does not have, or keep something.
 DENIED_OF_TENSORS = {
     "numpy": "hands out the memory of a tensor",
@@ -135,6 +143,19 @@ DENIED_OF_TENSORS = {
     "__reduce_ex__": "pickles a tensor",
     "__deepcopy__": "copies a tensor by pickling",
     "__setstate__": "sets the state of a tensor",
+    "retain_grad": "lets a tensor keep its gradient, which a compiled function has no node for",
+    "as_strided": _OFFSET,
+    "as_strided_": _OFFSET,
+    "as_strided_copy": _OFFSET,
+    "as_strided_scatter": _OFFSET,
+    "storage_offset": _OFFSET,
+    "is_set_to": _OFFSET,
+    "is_leaf": _GRAPH,
+    "retains_grad": _GRAPH,
+    "output_nr": _GRAPH,
+    "grad_dtype": _GRAPH,
+    "is_shared": "shows what memory a tensor has, which no guard knows",
+    "is_pinned": "shows what memory a tensor has, which no guard knows",
 }
 # What results that are no tensors have: named tuples, sizes, dtypes, devices.
 OF_RESULTS = frozenset(
@@ -201,12 +222,14 @@ def _names(path: str, function: Any) -> set[str]:
 
 def is_allowed_function(function: Any) -> bool:
     """Tell whether a function is one of the library's that a pure function may call."""
-    if not isinstance(function, FunctionType) or function.__name__ in DENIED or function.__name__.startswith("set_"):
+    if not isinstance(function, FunctionType) or function.__name__.startswith("set_"):
+        return False
+    if function.__name__ in DENIED or function.__name__ in SETTINGS:
         return False
     for path in NAMESPACES:
         names = _names(path, function)
         if names:
-            return all(name not in DENIED and not name.startswith(("set_", "_")) for name in names)
+            return all(name not in DENIED | SETTINGS and not name.startswith(("set_", "_")) for name in names)
     return any(_names(path, function) & set(names.split()) for path, names in FURTHER.items())
 
 

@@ -545,7 +545,8 @@ class Calls(Lookups):
             return self.call_wrapper(known, args)
         owner = self.method_of_tensor(function)
         if not owner and not allowed.is_allowed_function(function):
-            self.refuse(f"it calls {function.__module__}.{function.__qualname__}, whose effects are not recorded")
+            why = "which tells a setting" if name in allowed.SETTINGS else "whose effects are not recorded"
+            self.refuse(f"it calls {function.__module__}.{function.__qualname__}, {why}")
         if owner and (why := allowed.denied_of_tensors(name)):
             self.refuse(f"Tensor.{name} {why}")
         callables: list[Any] = []
@@ -585,6 +586,8 @@ class Calls(Lookups):
                     inside += self.hold(one, self.at("cell", known.source, number))
                 elif isinstance(one, dict) and one:
                     self.refuse(f"{known.source} keeps a dictionary ({name})")
+                elif hasattr(type(one), "__enter__") and not allowed.is_context(type(one)):
+                    self.refuse(f"{known.source} enters {type(one).__qualname__}, whose effects are not recorded")
         if precise:
             return join(NOTHING, *(self.call_one(one, args) for one in inside))
         given = self.check_given(args.all(), str(known.source))

@@ -2,12 +2,13 @@
 
 Note [Compiled calls]
 A function has records. Each is good for calls whose guards hold: the modes; the structure, the shapes, dtypes and strides of what
-is given, and which tensors require gradients; and the Python state that the function reads, as the purity analysis has found it.
-A call runs the first record whose guards hold. If there is none, the function is recorded, unless it cannot be: then it runs in
+is given, and which tensors require gradients; and the Python state that the function reads, as the purity analysis has found it. A
+call runs the first record whose guards hold. If there is none, the function is recorded, unless it cannot be: then it runs in
 eager, and `explain` says why. A record whose program finds a value other than it was recorded for gives nothing back, and nothing
 has changed: the next one is tried, or made. A function that needs more than `LIMIT` records runs in eager from then on for calls
-without one. Inside of another recording, of a transform or of a mode that sees operations, the function itself runs: so its
-operations are part of what is outside.
+without one. A call that raises refuses nothing: the next one is recorded. With `fullgraph=True` a call that goes to eager raises,
+but for the first one of an optimizer without state, and for errors of the function's own. Inside of another recording, of a
+transform or of a mode that sees operations, the function itself runs: so its operations are part of what is outside.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from .._device import chosen_device
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._tracebacks import hide
 from ..nn.utils.parametrize import _open as blocks_that_keep_weights
+from ..tensor._base import told_of_changes
 from ._guards import compile_guards
 from ._optimizers import NotYetError, Stepped, stepped
 from ._purity import analyse
@@ -49,7 +51,7 @@ class Compiled:
         self.reasons: list[str] = []  # why calls went to eager
         self.shown: Any = self  # has the newest program as text, in `code`
         self.code = ""
-        self._refused: set[Any] = set()
+        self._refused: dict[Any, str] = {}  # calls that are not recorded again, and why
         _every.add(self)
 
     def forget(self) -> None:
@@ -65,24 +67,34 @@ class Compiled:
             mode = current_mode()
         if mode is not PLAIN and mode is not NO_GRAD:
             if mode.recording is None:
-                self._note(
+                self._go_eager(
                     "it was called inside a transform, or under a mode: autocast, inference, hooks on saved tensors"
                 )
             return self.function(*args, **kwargs)
         if chosen_device() is not None:
-            self._note("it was called under a default device")
+            self._go_eager("it was called under a default device")
             return self.function(*args, **kwargs)
+        key = _signature(args, kwargs)
         with _lock:
             for run in list(self.records):  # another thread may have made it meanwhile
                 result = run(mode, args, kwargs)
                 if result is not RETRY:
                     return result
-            made = self._made(mode, args, kwargs)
+            made, reason = self._made(mode, key, args, kwargs)
             if made is not None:
-                return self._first(made, mode, args, kwargs)
+                return self._first(made, mode, key, args, kwargs)
+        result = self.function(*args, **kwargs)  # if that raises, the next call is tried
+        if reason is not None:
+            self._refuse(mode, key, reason)
+        return result
+
+    def run_as_it_is(self, mode: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a call in eager, which is asked for, or knows the weights that `parametrize.cached` keeps."""
+        if current_stance() != "force_eager" and (mode is None or mode.recording is None):
+            self._go_eager("it was called inside parametrize.cached()")
         return self.function(*args, **kwargs)
 
-    def _first(self, run: Any, mode: Any, args: Any, kwargs: Any) -> Any:
+    def _first(self, run: Any, mode: Any, key: Any, args: Any, kwargs: Any) -> Any:
         """Try a new record, and run the call in eager. See Note [Trials] in `_verifying.py`."""
         trial = Trial(run, mode, args, kwargs, RETRY)
         expected = self.function(*args, **kwargs)
@@ -91,38 +103,42 @@ class Compiled:
             self.records.insert(0, run)
             self.shown.code = code_of(run.record)
         else:
-            self._refuse(mode, _signature(args, kwargs), f"the compiled program differs from eager: {wrong}")
+            self._refuse(mode, key, f"the compiled program differs from eager: {wrong}")
         return expected
 
-    def _note(self, reason: str) -> None:
+    def _go_eager(self, reason: str) -> None:
+        """Note why a call goes to eager; with `fullgraph=True` that is an error."""
         if reason not in self.reasons:
             self.reasons.append(reason)
-
-    def _made(self, mode: Any, args: Any, kwargs: Any) -> Any:
-        """Make a record; None if that cannot be done."""
-        key = _signature(args, kwargs)
-        if len(self.records) >= LIMIT:
-            self._note(f"it needs more than {LIMIT} records: shapes, branches or what it reads keep changing")
-        elif key is None or (mode, key) not in self._refused:
-            try:
-                return self._record(mode, args, kwargs)
-            except NotYetError:
-                return None
-            except (UnrecordableError, UnknownError) as error:
-                self._refuse(mode, key, str(error))
-            except Exception as error:  # eager will say it, if it is the function's own
-                self._refuse(mode, key, f"recording it failed: {type(error).__name__}: {error}", own=True)
-        return None
-
-    def _refuse(self, mode: Any, key: Any, reason: str, own: bool = False) -> None:
-        self._note(reason)
-        if key is not None and len(self._refused) < 256:
-            self._refused.add((mode, key))
-        if self.fullgraph and not own:
+        if self.fullgraph:
             raise RuntimeError(
                 f"torch.compile(fullgraph=True) cannot compile the whole function: {reason}\nHint: without fullgraph=True the "
                 "function runs in eager where it cannot be compiled."
             )
+
+    def _made(self, mode: Any, key: Any, args: Any, kwargs: Any) -> tuple[Any, str | None]:
+        """Make a record; None if that cannot be done, and a reason to refuse such calls if eager can do them."""
+        if len(self.records) >= LIMIT:
+            self._go_eager(f"it needs more than {LIMIT} records: shapes, branches or what it reads keep changing")
+        elif key is not None and (mode, key) in self._refused:
+            self._go_eager(self._refused[mode, key])
+        else:
+            try:
+                return self._record(mode, args, kwargs), None
+            except NotYetError:
+                pass
+            except (UnrecordableError, UnknownError) as error:
+                self._go_eager(str(error))
+                return None, str(error)
+            except Exception as error:  # eager will say it, if it is the function's own
+                return None, f"recording it failed: {type(error).__name__}: {error}"
+        return None, None
+
+    def _refuse(self, mode: Any, key: Any, reason: str) -> None:
+        """Send a call to eager, and those like it."""
+        if key is not None and len(self._refused) < 256:
+            self._refused[mode, key] = reason
+        self._go_eager(reason)
 
     def _record(self, mode: Any, args: Any, kwargs: Any) -> Any:
         places: list[tuple[str, Any]] = []
@@ -178,14 +194,13 @@ def _signature(args: Any, kwargs: Any) -> Any:
 def compiled(function: Callable[..., Any], fullgraph: bool = False) -> Callable[..., Any]:
     """Return a function that does what another does, by compiled programs where it can."""
     inner = Compiled(function, fullgraph)
-    records, run_otherwise = inner.records, inner.run
+    records, run_otherwise, run_as_it_is = inner.records, inner.run, inner.run_as_it_is
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             mode = read_mode()
-            # `parametrize.cached`: eager knows what is kept
             if current_stance() == "force_eager" or blocks_that_keep_weights:
-                return function(*args, **kwargs)
+                return run_as_it_is(mode, args, kwargs)
             for run in records:
                 result = run(mode, args, kwargs)
                 if result is not RETRY:
@@ -214,3 +229,6 @@ def forget_all() -> None:
     """Forget what was compiled."""
     for one in list(_every):
         one.forget()
+
+
+told_of_changes.append(forget_all)  # of the methods of tensors, which no guard looks at

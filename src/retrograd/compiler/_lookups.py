@@ -70,6 +70,17 @@ def is_own_function(function: Any) -> bool:
     return isinstance(function, FunctionType) and is_own(function.__code__.co_filename)
 
 
+def is_library_attribute(value: Any) -> bool:
+    """Tell whether a class of tensors holds something for which no code of a user's runs: its own methods, or a simple value."""
+    if isinstance(value, property):
+        value = value.fget
+    if isinstance(value, functools.partial):
+        value = value.func
+    if isinstance(value, FunctionType):
+        return is_own_function(value)
+    return is_library_class(type(value)) or is_immutable(value)
+
+
 def flags(cls: Any) -> int:
     """Return what CPython notes of a class: with `IMMUTABLE_TYPE`, nobody can change it."""
     return cls.__flags__  # type: ignore[no-any-return]

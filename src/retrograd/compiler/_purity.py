@@ -23,11 +23,12 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, Modul
 from typing import Any, NamedTuple, cast
 
 from ..nn.modules.module import Module
+from ..tensor._recording.flat import EXACT
 from ..tensor._tensor import Tensor
 from . import _allowed as allowed
 from ._calls import BUILTIN_CONTAINERS, Calls, Effect, describe
-from ._guards import ARGS, FUNCTION, KWARGS, MISSING, Guard, Source, constant, is_immutable
-from ._lookups import IMMUTABLE_TYPE, Refused, flags, is_library_class, is_own_function, vars_of
+from ._guards import ARGS, FUNCTION, KWARGS, MISSING, Guard, Source, constant, is_immutable, mro_of
+from ._lookups import IMMUTABLE_TYPE, Refused, flags, is_library_attribute, is_library_class, is_own_function, vars_of
 from ._syntax import FunctionNode, Unreadable, syntax_of
 from ._values import (
     BOTH,
@@ -226,6 +227,7 @@ class Analysis(Calls):
     def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Follow the call until nothing new is found."""
         code = getattr(getattr(function, "forward", function), "__code__", None)
+        self.check_operators()
         for self.round in range(MOST_ROUNDS):
             self.place = None if code is None else (code.co_filename, code.co_firstlineno)
             self.changed = False
@@ -1258,10 +1260,23 @@ class Analysis(Calls):
             self.refuse(f"Tensor.{name} {why}")
         if name in allowed.OF_RESULTS:
             return frozenset({Lib("member")})
-        held = getattr(Tensor, name, MISSING)
+        held = getattr(type(one.value) if type(one) is Known else Tensor, name, MISSING)
+        self.check_class_attribute(name)
         if held is MISSING:
             self.refuse(f"it reads the attribute {name} of a result, which tensors do not have")
         return frozenset({Method(one, name)}) if isinstance(held, FunctionType) else LIB
+
+    def check_class_attribute(self, name: str) -> None:
+        """Refuse what a user has put into a class of tensors. Later changes forget all records: see `_compiled.py`."""
+        if any(not is_library_attribute(getattr(cls, name, None)) for cls in EXACT):
+            self.refuse(f"Tensor.{name} is not the library's own")
+
+    def check_operators(self) -> None:
+        """Refuse everything if a user has replaced an operator of tensors: these are not looked up by their names."""
+        for cls in EXACT:
+            for name, held in [one for base in mro_of(cls)[:-1] for one in vars(base).items()]:
+                if isinstance(held, FunctionType) and name.startswith("__") and not is_own_function(held):
+                    self.refuse(f"Tensor.{name} is not the library's own")
 
     def attribute_of_local(self, one: Local, name: str) -> Value:
         if one.kind in (list, dict, set):

@@ -342,6 +342,8 @@ class _Session:
             raise UnrecordableError(f"a result is made of {type(array).__name__}")
         if edge is LEAF:
             raise UnrecordableError("a leaf that requires gradients is made and returned")
+        if extra is not None and extra.grad is not None:
+            raise UnrecordableError("a tensor is made and returned that has a gradient")
         buffer = array.value.buffer
         if extra is not None and extra.view is not None:
             base, follows = extra.view.base, edge is not None and edge is not NOWHERE
@@ -399,23 +401,40 @@ class _Session:
                 self._differentiate(differentiable, values, count)
                 return
             except RuntimeError as error:
-                if "second time" not in str(error) or len(recorder.steps) != count:
+                if "second time" not in str(error) or not self._is_freed(differentiable):
                     raise
                 found.freed = True
                 found.gradients, found.saved, found.backward = [], [], None
-        found.forward = _ordered(Program(inputs, recorder.steps[:count], values).simplified())
+        del recorder.steps[count:]  # of a backward that came to what is freed
+        found.forward = _ordered(Program(inputs, recorder.steps, values).simplified())
         found.steps = recorder.steps
+
+    def _seed(self, out: Any) -> Any:
+        """Return a gradient of a result, for the backward."""
+        array = out._array.array
+        return wrap(self.recorder.input(np.ones(array.shape, array.dtype)))
+
+    def _is_freed(self, outs: list[Any]) -> bool:
+        """Tell whether every way from a result to an input leads over a node that is freed; the nodes before it may save nothing."""
+        for out in outs:
+            for at in self.found.differentiated:
+                try:
+                    grads = autograd.grad(out, self.tensors[at], self._seed(out), retain_graph=True, allow_unused=True)
+                except RuntimeError as error:
+                    if "second time" not in str(error):
+                        raise
+                else:
+                    if grads[0] is not None:
+                        return False
+        return True
 
     def _differentiate(self, outs: list[Any], values: list[Value], count: int) -> None:
         """Record the backward, and say what the forward saves for it."""
         found, recorder, tensors = self.found, self.recorder, self.tensors
         inputs = [*recorder.inputs[: len(tensors)], *recorder.numbers]
-        seeds = []
-        for out in outs:
-            array = out._array.array
-            seeds.append(wrap(recorder.input(np.ones(array.shape, array.dtype))))
+        seeds = list(map(self._seed, outs))
         wanted = [tensors[at] for at in found.differentiated]
-        gradients = autograd.grad(outs, wanted, seeds, allow_unused=True)
+        gradients = autograd.grad(outs, wanted, seeds, retain_graph=True, allow_unused=True)  # for `_is_freed`
         results: list[Value] = []
         memories = {value.buffer for value in recorder.inputs}
         for gradient, tensor in zip(gradients, wanted, strict=True):

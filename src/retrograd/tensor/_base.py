@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 from weakref import ref
@@ -176,6 +177,8 @@ UNWATCHED = frozenset(
 )
 
 
+# Called after somebody has changed the methods or attributes of a class of the library's. What the library sets itself is not told.
+told_of_changes: list[Callable[[], None]] = []
 _held_by_classes: list[Any] = []  # see Note [What a mode sees] in `_watching.py`
 
 
@@ -212,6 +215,19 @@ class TensorMeta(type):
             add_dispatch_type(cls)
         if name not in UNWATCHED:
             _held_by_classes.append(hold())
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        cls._tell()
+
+    def __delattr__(cls, name: str) -> None:
+        super().__delattr__(name)
+        cls._tell()
+
+    def _tell(cls) -> None:
+        if cls.__module__.partition(".")[0] == "retrograd":
+            for told in told_of_changes:
+                told()
 
     def __repr__(cls) -> str:
         names = {"Tensor": "torch.Tensor", "Parameter": "torch.nn.parameter.Parameter", "Buffer": "torch.nn.Buffer"}

@@ -106,7 +106,7 @@ def _set_method(name: str, function: Any, doc: str | None = None) -> None:
         function.__doc__ = doc
     method = _named(function, f"Tensor.{name}")
     method = asks_nobody(method) if name in PLAIN_METHODS or name.startswith("__") else _refusing(method)
-    setattr(Tensor, name, method)
+    type.__setattr__(Tensor, name, method)  # which tells nobody: it is the library's own
 
 
 def functions() -> dict[str, Any]:
@@ -302,7 +302,7 @@ def _no_sparse(self: Any, name: str) -> Any:
 def _install_later(families: dict[str, Names]) -> None:
     for module, names in families.items():
         for name in (names.both + " " + names.methods).split() + [f"{name}_" for name in names.inplace.split()]:
-            setattr(Tensor, name, _LaterMethod(module, name))
+            type.__setattr__(Tensor, name, _LaterMethod(module, name))
 
 
 def install_names(families: dict[str, Names]) -> None:
