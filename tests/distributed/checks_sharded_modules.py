@@ -254,6 +254,18 @@ def check_tied_frozen_unused_and_repeated_layers(rank: int, size: int) -> None:
                 torch.testing.assert_close(one.grad.full_tensor(), other.grad, **CLOSE, msg=name)
 
 
+def check_weights_tied_across_groups_are_refused(rank: int, size: int) -> None:
+    first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+    second.weight = first.weight
+    model = fully_shard(nn.Sequential(fully_shard(first), fully_shard(second)))
+    for _ in range(2):
+        assert raised_by(lambda: model(torch.ones(1, 4))).splitlines()[0] == (  # torch 2.13's words
+            "ValueError: Parameter '1.weight' is shared with a parameter already managed by another FSDP group. For shared/tied "
+            "parameters, use fully_shard([module_a, module_b]) to place them in the same FSDP group."
+        )
+    d.barrier()
+
+
 def check_a_frozen_layer_below_a_trained_one(rank: int, size: int) -> None:
     """Its parameters are needed after all gradients of its module have come: for that of the input."""
     torch.manual_seed(0)
