@@ -424,6 +424,28 @@ def check_shards_are_saved_and_loaded(rank: int, size: int) -> None:
     assert torch.equal(model.first.weight, other.first.weight)
 
 
+def check_shards_that_were_loaded_know_their_processes(rank: int, size: int) -> None:
+    model = fully_shard(Net())
+    file = io.BytesIO()
+    torch.save(model.state_dict(), file)
+    file.seek(0)
+    state = torch.load(file, weights_only=False)
+    torch.testing.assert_close(state["first.weight"].full_tensor(), Net().first.weight, **CLOSE)
+    assert state["first.weight"].device_mesh == model.first.weight.device_mesh
+
+
+def check_the_largest_gradient_where_a_process_has_none(rank: int, size: int) -> None:
+    model = fully_shard(
+        nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 1))
+    )  # of whose last layer the last process has nothing
+    model(torch.ones(2, 4)).sum().backward()
+    sizes = torch.cat([one.grad.full_tensor().abs().flatten() for one in model.parameters()])
+    for order, expected in ((float("inf"), sizes.max()), (float("-inf"), sizes.min())):
+        found = nn.utils.get_total_norm([one.grad for one in model.parameters()], order)
+        torch.testing.assert_close(found.full_tensor(), expected, **CLOSE)
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0, norm_type=float("inf"))
+
+
 def check_the_wrapper_trains_as_one_process(rank: int, size: int) -> None:
     for strategy in (None, ShardingStrategy.SHARD_GRAD_OP):
         plain, inside = Net(), Net()
