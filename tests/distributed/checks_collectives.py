@@ -378,6 +378,8 @@ def check_groups_of_some(rank: int, size: int) -> None:
     if rank not in members:
         assert group == d.GroupMember.NON_GROUP_MEMBER
         assert (d.get_rank(group), d.get_world_size(group)) == (-1, -1)
+        assert d.get_process_group_ranks(group) == members
+        assert (d.get_global_rank(group, 1), d.get_group_rank(group, size - 1)) == (size - 1, 1)
         return
     assert (d.get_rank(group), d.get_world_size(group)) == (members.index(rank), 2)
     assert d.get_process_group_ranks(group) == members

@@ -496,6 +496,7 @@ def check_the_wrapper_trains_as_one_process(rank: int, size: int) -> None:
 
 def check_what_is_refused(rank: int, size: int) -> None:
     assert "containers that do not implement forward" in raised_by(lambda: fully_shard(nn.ModuleList([])))
+    assert raised_by(lambda: fully_shard(3)) == "TypeError: 'int' object is not iterable"
     scalar = nn.Module()
     scalar.register_parameter("s", nn.Parameter(torch.zeros(())))
     assert "doesn't support scalar parameters. Change s" in raised_by(lambda: fully_shard(scalar))

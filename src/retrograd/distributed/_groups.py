@@ -421,6 +421,7 @@ def new_group(
     config = world._config if backend is None else _need_backend(backend)
     name = f"{wanted}" if use_local_synchronization else str(_world.next_number())
     if world.rank() not in wanted:
+        _world.ranks_outside = wanted
         return OUTSIDE
     engine: Any = Alone()
     if len(wanted) > 1:
@@ -550,6 +551,9 @@ class _World:
         self.groups: dict[ProcessGroup, None] = {}  # in the order of their making
         self.made = 0
         self.store: Any = None
+        self.ranks_outside: list[
+            int
+        ] = []  # of the last group that this process is not in: all of them are one to it, as in torch
 
     def next_number(self) -> int:
         """Return the number of a new group, the same in all processes."""
@@ -632,16 +636,20 @@ def get_backend_config(group: Any = None) -> str:
 
 def get_process_group_ranks(group: Any = None) -> list[int]:
     """Return the numbers that the processes of a group have among all."""
-    return list(need_group(group)._ranks)
+    return list(_ranks_of(group))
+
+
+def _ranks_of(group: Any) -> list[int]:
+    return _world.ranks_outside if _rank_not_in_group(group) else need_group(group)._ranks
 
 
 def get_group_rank(group: Any, global_rank: int) -> int:
     """Return the number in a group of the process that has a number among all."""
     if group is None:
         return global_rank
-    ranks = need_group(group)._ranks
+    ranks = _ranks_of(group)
     if global_rank not in ranks:
-        raise ValueError(f"Global rank {global_rank} is not part of group {need_group(group)}")
+        raise ValueError(f"Global rank {global_rank} is not part of group {group}")
     return ranks.index(global_rank)
 
 
@@ -649,9 +657,9 @@ def get_global_rank(group: Any, group_rank: int) -> int:
     """Return the number among all of the process that has a number in a group."""
     if group is None:
         return group_rank
-    ranks = need_group(group)._ranks
+    ranks = _ranks_of(group)
     if not 0 <= group_rank < len(ranks):
-        raise ValueError(f"Group rank {group_rank} is not part of group {need_group(group)}")
+        raise ValueError(f"Group rank {group_rank} is not part of group {group}")
     return ranks[group_rank]
 
 
