@@ -708,7 +708,7 @@ RULES: dict[str, Callable[[Call], Any]] = {
     **dict.fromkeys(POINTWISE, pointwise),
     **dict.fromkeys(words("zeros_like ones_like empty_like full_like rand_like randn_like"), made_like),
     **dict.fromkeys(words("new_zeros new_ones new_empty new_full new_tensor"), new_whole),
-    **dict.fromkeys(words("matmul mm bmm mv"), matmul),
+    **dict.fromkeys(words("matmul mm bmm mv dot vdot"), matmul),
     **dict.fromkeys(words("norm vector_norm"), norm),
     **dict.fromkeys(words("layer_norm rms_norm"), normalised),
     **dict.fromkeys(words("cross_entropy nll_loss"), cross_entropy),
