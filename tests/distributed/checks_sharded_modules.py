@@ -254,6 +254,16 @@ def check_tied_frozen_unused_and_repeated_layers(rank: int, size: int) -> None:
                 torch.testing.assert_close(one.grad.full_tensor(), other.grad, **CLOSE, msg=name)
 
 
+def check_a_whole_state_with_tied_weights_is_loaded(rank: int, size: int) -> None:
+    first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+    second.weight = first.weight
+    model = nn.Sequential(first, second)
+    whole = {name: torch.full_like(one, 2.0) for name, one in model.state_dict().items()}
+    fully_shard(model).load_state_dict(whole)
+    assert first.weight is second.weight
+    torch.testing.assert_close(first.weight.full_tensor(), whole["0.weight"])
+
+
 def check_weights_tied_across_groups_are_refused(rank: int, size: int) -> None:
     first, second = nn.Linear(4, 4), nn.Linear(4, 4)
     second.weight = first.weight

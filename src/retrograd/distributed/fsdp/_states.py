@@ -86,11 +86,14 @@ class State:
         from ..tensor._dtensor import DTensor, distribute_tensor
 
         self.free()
-        names = {id(one): name for name, one in module.named_parameters(remove_duplicate=False)}
-        for parameter in self.parameters:
-            key = prefix + names.get(id(parameter.sharded), "")
+        own = {id(one.sharded): one for one in self.parameters}
+        for name, one in module.named_parameters(remove_duplicate=False):  # a tied one has several names
+            parameter = own.get(id(one))
+            key = prefix + name
             given = state.get(key)
-            if isinstance(given, Tensor) and not isinstance(given, DTensor) and tuple(given.shape) == parameter.shape:
+            if parameter is None or not isinstance(given, Tensor):
+                continue
+            if not isinstance(given, DTensor) and tuple(given.shape) == parameter.shape:
                 state[key] = distribute_tensor(given, self.mesh, parameter.placements, src_data_rank=None)
 
     # ---- whole and in parts ----
