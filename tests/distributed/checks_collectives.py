@@ -157,6 +157,22 @@ def check_narrow_sums_round_once(rank: int, size: int) -> None:
     same(found, exact.astype(ml_dtypes.bfloat16))
 
 
+def check_nan_is_the_largest_and_the_smallest(rank: int, size: int) -> None:
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+        for op, best in ((d.ReduceOp.MAX, size - 1.0), (d.ReduceOp.MIN, 0.0)):
+            for who in range(size):
+                given = torch.full((size * 2,), float(rank), dtype=dtype)
+                given[::2] = float("nan") if rank == who else 1.0
+                for_all, for_one, part = given.clone(), given.clone(), torch.zeros(2, dtype=dtype)
+                d.all_reduce(for_all, op)
+                d.reduce(for_one, who, op)
+                d.reduce_scatter_tensor(part, given, op)
+                expected = np.tile([np.nan, best], size)
+                same(for_all, expected)
+                same(for_one, expected if rank == who else given.float().numpy())
+                same(part, expected[:2])
+
+
 # ---- moves ----
 def check_broadcast_of_every_dtype(rank: int, size: int) -> None:
     for dtype in EVERY:
@@ -362,6 +378,8 @@ def check_groups_of_some(rank: int, size: int) -> None:
     if rank not in members:
         assert group == d.GroupMember.NON_GROUP_MEMBER
         assert (d.get_rank(group), d.get_world_size(group)) == (-1, -1)
+        assert d.get_process_group_ranks(group) == members
+        assert (d.get_global_rank(group, 1), d.get_group_rank(group, size - 1)) == (size - 1, 1)
         return
     assert (d.get_rank(group), d.get_world_size(group)) == (members.index(rank), 2)
     assert d.get_process_group_ranks(group) == members

@@ -115,6 +115,7 @@ OPERATIONS: dict[str, Any] = {
     "linear": lambda x, y, w: F.linear(x, w, w[0]),
     "transposed": lambda x, y, w: x.T @ y,
     "t": lambda x, y, w: (w @ x.t()).sum(0),
+    "dot": lambda x, y, w: x.flatten().dot(y.flatten()) + torch.vdot(w[0], w[1]),
     "mean": lambda x, y, w: x.mean(),
     "mean of rows": lambda x, y, w: x.mean(1, keepdim=True) * y,
     "sum of columns": lambda x, y, w: x.sum(0),

@@ -254,6 +254,28 @@ def check_tied_frozen_unused_and_repeated_layers(rank: int, size: int) -> None:
                 torch.testing.assert_close(one.grad.full_tensor(), other.grad, **CLOSE, msg=name)
 
 
+def check_a_whole_state_with_tied_weights_is_loaded(rank: int, size: int) -> None:
+    first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+    second.weight = first.weight
+    model = nn.Sequential(first, second)
+    whole = {name: torch.full_like(one, 2.0) for name, one in model.state_dict().items()}
+    fully_shard(model).load_state_dict(whole)
+    assert first.weight is second.weight
+    torch.testing.assert_close(first.weight.full_tensor(), whole["0.weight"])
+
+
+def check_weights_tied_across_groups_are_refused(rank: int, size: int) -> None:
+    first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+    second.weight = first.weight
+    model = fully_shard(nn.Sequential(fully_shard(first), fully_shard(second)))
+    for _ in range(2):
+        assert raised_by(lambda: model(torch.ones(1, 4))).splitlines()[0] == (  # torch 2.13's words
+            "ValueError: Parameter '1.weight' is shared with a parameter already managed by another FSDP group. For shared/tied "
+            "parameters, use fully_shard([module_a, module_b]) to place them in the same FSDP group."
+        )
+    d.barrier()
+
+
 def check_a_frozen_layer_below_a_trained_one(rank: int, size: int) -> None:
     """Its parameters are needed after all gradients of its module have come: for that of the input."""
     torch.manual_seed(0)
@@ -412,6 +434,28 @@ def check_shards_are_saved_and_loaded(rank: int, size: int) -> None:
     assert torch.equal(model.first.weight, other.first.weight)
 
 
+def check_shards_that_were_loaded_know_their_processes(rank: int, size: int) -> None:
+    model = fully_shard(Net())
+    file = io.BytesIO()
+    torch.save(model.state_dict(), file)
+    file.seek(0)
+    state = torch.load(file, weights_only=False)
+    torch.testing.assert_close(state["first.weight"].full_tensor(), Net().first.weight, **CLOSE)
+    assert state["first.weight"].device_mesh == model.first.weight.device_mesh
+
+
+def check_the_largest_gradient_where_a_process_has_none(rank: int, size: int) -> None:
+    model = fully_shard(
+        nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 1))
+    )  # of whose last layer the last process has nothing
+    model(torch.ones(2, 4)).sum().backward()
+    sizes = torch.cat([one.grad.full_tensor().abs().flatten() for one in model.parameters()])
+    for order, expected in ((float("inf"), sizes.max()), (float("-inf"), sizes.min())):
+        found = nn.utils.get_total_norm([one.grad for one in model.parameters()], order)
+        torch.testing.assert_close(found.full_tensor(), expected, **CLOSE)
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0, norm_type=float("inf"))
+
+
 def check_the_wrapper_trains_as_one_process(rank: int, size: int) -> None:
     for strategy in (None, ShardingStrategy.SHARD_GRAD_OP):
         plain, inside = Net(), Net()
@@ -462,6 +506,7 @@ def check_the_wrapper_trains_as_one_process(rank: int, size: int) -> None:
 
 def check_what_is_refused(rank: int, size: int) -> None:
     assert "containers that do not implement forward" in raised_by(lambda: fully_shard(nn.ModuleList([])))
+    assert raised_by(lambda: fully_shard(3)) == "TypeError: 'int' object is not iterable"
     scalar = nn.Module()
     scalar.register_parameter("s", nn.Parameter(torch.zeros(())))
     assert "doesn't support scalar parameters. Change s" in raised_by(lambda: fully_shard(scalar))

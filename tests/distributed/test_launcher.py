@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from retrograd.cli import main as command
 from retrograd.distributed import run as launcher
 from tests.distributed.programs import RUN, SECONDS
 
@@ -101,6 +103,29 @@ def test_wrong_options_are_refused_in_a_line(
     (line,) = refused(*options.split(), capsys=capsys)
     assert line.startswith("torch.distributed.run: error: ")
     assert words in line
+
+
+@pytest.mark.parametrize("option", ["--tee", "-t"])
+def test_an_option_of_torchrun_may_stand_first(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command(["run", option, "3", "--nproc-per-node", "2", "program.py"])
+    assert capsys.readouterr().err.splitlines()[1].startswith("torch.distributed.run: error: --tee is not implemented")
+
+
+def test_an_interrupt_ends_the_processes_without_a_word(tmp_path: Path) -> None:
+    (tmp_path / "sleeps.py").write_text("import os, time\nos.write(1, b'here\\n')\ntime.sleep(600)")
+    job = subprocess.Popen(
+        [*RUN, "--nproc-per-node", "2", "sleeps.py"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert job.stdout is not None
+    assert [job.stdout.readline() for _ in range(2)] == ["here\n", "here\n"]
+    job.send_signal(signal.SIGINT)
+    _, text = job.communicate(timeout=SECONDS)
+    assert (job.returncode, text) == (130, "")
 
 
 def test_a_program_that_is_not_there_is_named_once(tmp_path: Path) -> None:

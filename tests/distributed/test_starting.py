@@ -232,6 +232,45 @@ def test_others_learn_who_has_died(tmp_path: Path) -> None:
     assert sorted(out.splitlines()) == [f"0 {words}", f"1 {words}", "[3, 3, -9]"]
 
 
+LEAVES = """
+import sys, time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+dist.new_group([0, 1])
+rank, ones = dist.get_rank(), torch.ones(2)
+dist.barrier()
+if sys.argv[1] == "early":
+    if rank == 1:
+        sys.exit()
+    dist.recv(ones, 1) if rank == 0 else dist.all_reduce(ones)
+elif rank == 1:  # it has done its part, and leaves; the others still wait for each other, and for what it has sent
+    dist.reduce(ones, 0)
+    dist.send(ones, 0)
+elif rank == 2:
+    time.sleep(4)
+    dist.reduce(ones, 0)
+    dist.send(ones * 2, 0)
+else:
+    dist.reduce(ones, 0)
+    said = [ones.tolist()]
+    for source in (2, 1):
+        dist.recv(ones, source)
+        said.append(ones.tolist())
+    print(said)
+"""
+
+
+def test_others_learn_who_has_left(tmp_path: Path) -> None:
+    status, _, text = ran(tmp_path, LEAVES, "--nproc-per-node", "3", arguments=("early",))
+    assert status == 1
+    assert text.count("Traceback") == 1
+    assert ": rank 1 has left (group default_pg, ranks [0, 1, 2])\n" in text
+
+
+def test_a_process_that_has_done_its_part_may_leave(tmp_path: Path) -> None:
+    said = "[[3.0, 3.0], [2.0, 2.0], [1.0, 1.0]]\n"
+    assert ran(tmp_path, LEAVES, "--nproc-per-node", "3", arguments=("late",)) == (0, said, "")
+
+
 # ---- limits ----
 LATE = """
 import os, time, torch, torch.distributed as dist

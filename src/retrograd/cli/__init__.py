@@ -23,6 +23,11 @@ LAUNCHER_OPTIONS = (
     "--rdzv",
     "--redirects",
     "--log",
+    "--role",
+    "--tee",
+    "--no-python",
+    "-r",
+    "-t",
 )
 
 

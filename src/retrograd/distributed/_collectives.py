@@ -27,12 +27,13 @@ def run(
 ) -> Work | None:
     """Start something on a row of numbers, which the tensors that are written get; wait unless it is asynchronous.
 
-    `timeout` is another limit than the group's. With `ordered=False` it does not wait for its turn: see Note [The order of collectives].
+    `timeout` is another limit than the group's, `peer` the other process of a message. With
+    `ordered=False` it does not wait for its turn: see Note [The order of collectives].
     `given` are the tensors that processes give, and `words` what else they must agree on: see Note [What processes agree on].
     """
     if group.comparisons and "given" in how:
         issue = agreed(group, what, how["given"], how.get("words", ""), issue)
-    waiter = group.waiter(what, how.get("timeout"))
+    waiter = group.waiter(what, how.get("timeout"), how.get("peer"))
     if not async_op and group.line.is_idle():
         waiter.run(issue)
         write_back(written, flat)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
 from concurrent.futures import wait
 from datetime import timedelta
+from functools import partial
+from itertools import count
 from typing import Any
 
 from .._public import set_all
@@ -18,7 +21,8 @@ from ._rendezvous import _handlers as _rendezvous_handlers
 from ._rendezvous import (
     adopt_environment,
     communicator_of,
-    dead_ranks,
+    ledger,
+    lost_ranks,
     note_stopped,
     numbers_of,
     ranks_in_words,
@@ -39,6 +43,7 @@ MISSING = {
 OUTSIDE = -100  # what `new_group` gives a process that is not in the group
 WORD_SECONDS = 2.0  # how long processes that gave up waiting look for others that did, to say who is missing
 WORD_TAG = 1
+UNDER_WAY_SECONDS = 1.0  # how long what a process has sent before it left may be under way
 default_pg_timeout = timedelta(minutes=30)
 
 
@@ -79,10 +84,11 @@ class ProcessGroup:
         self.line = Line()
         self._engine = engine
         self._device_engine: Any = None
-        self._waiters: dict[str, Waiter] = {}
+        self._waiters: dict[tuple[str, int | None], Waiter] = {}
         self.bound_device_id: Any = None
         self.called = self.checksum = 0  # how many collectives, and which: see Note [What processes agree on]
         self.comparisons = comparisons_of(len(ranks))
+        self._entry = _World.enter(self, name) if len(ranks) > 1 else ""  # in the ledger
         self.is_in_background = False
         self.twin: ProcessGroup | None = None  # the same processes, on a channel of their own, for another thread
         self.held_by: set[Any] = set()  # what goes on in other threads, as futures: the group's end waits for it
@@ -112,19 +118,21 @@ class ProcessGroup:
             self._device_engine = Nccl(self._engine)
         return self._device_engine
 
-    def waiter(self, what: str, timeout: Any = None) -> Waiter:
-        """Return how long processes wait for each other."""
-        if timeout is not None or what not in self._waiters:
+    def waiter(self, what: str, timeout: Any = None, peer: int | None = None) -> Waiter:
+        """Return how long processes wait for each other; for a message, for one of them."""
+        key = what, peer
+        if timeout is not None or key not in self._waiters:
             seconds = seconds_of(self.timeout if timeout is None else timeout)
-            made = Waiter(self.line, seconds, what, self._late, self._check, self.is_in_background)
+            made = Waiter(self.line, seconds, what, self._late, partial(self._check, peer=peer), self.is_in_background)
             if timeout is not None:
                 return made
-            self._waiters[what] = made
-        return self._waiters[what]
+            self._waiters[key] = made
+        return self._waiters[key]
 
-    def _check(self, what: str) -> None:
-        """Raise if a process of this group has died."""
-        first, after = ([rank for rank in ranks if rank in self._ranks] for ranks in dead_ranks())
+    def _check(self, what: str, peer: int | None = None) -> None:
+        """Raise if a process of this group has died, or has left without what this one waits for."""
+        lost = lost_ranks()
+        first, after = ([rank for rank in ranks if rank in self._ranks] for ranks in (lost.dead, lost.stopped))
         dead = first or after
         if dead:
             _mpi.note_failure()
@@ -132,6 +140,20 @@ class ProcessGroup:
             raise DistBackendError(
                 f"{what}: {ranks_in_words(dead)} died (group {self.group_desc}, ranks {self._ranks})\n"
                 "Hint: the error of that process says why."
+            )
+        left = [
+            rank
+            for rank in _World.left_for_good(lost.left)
+            if rank in self._ranks
+            and (self._ranks.index(rank) == peer or lost.left[rank].get(self._entry, self.called) < self.called)
+        ]
+        if left:
+            _mpi.note_failure()
+            who = f"{ranks_in_words(left)} {'has' if len(left) == 1 else 'have'}"
+            raise DistBackendError(
+                f"{what}: {who} left (group {self.group_desc}, ranks {self._ranks})\n"
+                "Hint: it came to its end, without an error, before it called this. All processes must call the same collectives, "
+                "equally often."
             )
 
     def _late(self, what: str, seconds: float) -> Exception:
@@ -179,6 +201,8 @@ class ProcessGroup:
             if hasattr(engine, "close"):
                 engine.close()
         self._device_engine = None
+        if self._entry:
+            ledger[self._entry] = self.called
 
 
 class _Default(type):
@@ -318,6 +342,7 @@ def init_process_group(
 
         communicator = communicator_of(rank, world_size, meeting_place, limit)
         _World.control = communicator.Dup()
+        _World.started += 1
         engine = _mpi.Mpi(communicator)
     name = "undefined" if backend is None else backend
     _Default.world = ProcessGroup(name, config, list(range(world_size)), "0", "default_pg", limit, engine)
@@ -396,6 +421,7 @@ def new_group(
     config = world._config if backend is None else _need_backend(backend)
     name = f"{wanted}" if use_local_synchronization else str(_world.next_number())
     if world.rank() not in wanted:
+        _world.ranks_outside = wanted
         return OUTSIDE
     engine: Any = Alone()
     if len(wanted) > 1:
@@ -504,11 +530,30 @@ class _World:
     """What is known of groups."""
 
     control: Any = None  # a communicator on which processes say what they wait for
+    started = 0  # how often processes have come together
+    _seen_left: dict[int, float] = {}  # noqa: RUF012 - of this process: when it learnt that others have left
+
+    @classmethod
+    def enter(cls, group: ProcessGroup, name: str) -> str:
+        """Note a group under a name that no other has had, the same in all of its processes; return the name."""
+        name = f"{cls.started}:{name.replace(' ', '')}"
+        entry = next(one for one in (f"{name}.{number}" for number in count()) if one not in ledger)
+        ledger[entry] = group
+        return entry
+
+    @classmethod
+    def left_for_good(cls, left: Any) -> list[int]:
+        """Return who has left, and so long ago that nothing of theirs is under way."""
+        now = time.monotonic()
+        return [rank for rank in left if now - cls._seen_left.setdefault(rank, now) >= UNDER_WAY_SECONDS]
 
     def __init__(self) -> None:
         self.groups: dict[ProcessGroup, None] = {}  # in the order of their making
         self.made = 0
         self.store: Any = None
+        self.ranks_outside: list[
+            int
+        ] = []  # of the last group that this process is not in: all of them are one to it, as in torch
 
     def next_number(self) -> int:
         """Return the number of a new group, the same in all processes."""
@@ -591,16 +636,20 @@ def get_backend_config(group: Any = None) -> str:
 
 def get_process_group_ranks(group: Any = None) -> list[int]:
     """Return the numbers that the processes of a group have among all."""
-    return list(need_group(group)._ranks)
+    return list(_ranks_of(group))
+
+
+def _ranks_of(group: Any) -> list[int]:
+    return _world.ranks_outside if _rank_not_in_group(group) else need_group(group)._ranks
 
 
 def get_group_rank(group: Any, global_rank: int) -> int:
     """Return the number in a group of the process that has a number among all."""
     if group is None:
         return global_rank
-    ranks = need_group(group)._ranks
+    ranks = _ranks_of(group)
     if global_rank not in ranks:
-        raise ValueError(f"Global rank {global_rank} is not part of group {need_group(group)}")
+        raise ValueError(f"Global rank {global_rank} is not part of group {group}")
     return ranks.index(global_rank)
 
 
@@ -608,9 +657,9 @@ def get_global_rank(group: Any, group_rank: int) -> int:
     """Return the number among all of the process that has a number in a group."""
     if group is None:
         return group_rank
-    ranks = need_group(group)._ranks
+    ranks = _ranks_of(group)
     if not 0 <= group_rank < len(ranks):
-        raise ValueError(f"Group rank {group_rank} is not part of group {need_group(group)}")
+        raise ValueError(f"Group rank {group_rank} is not part of group {group}")
     return ranks[group_rank]
 
 

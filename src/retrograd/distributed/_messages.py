@@ -56,7 +56,7 @@ def _send(tensor: Any, dst: Rank, group: Any, tag: int, group_dst: Rank, what: s
     _need_peer(group, to, "destination")
     engine = group.engine_for(tensor)
     flat = joined([tensor], engine.on_host)
-    return run(group, what, lambda: engine.send(flat, to, tag), [], flat, async_op, ordered=False)
+    return run(group, what, lambda: engine.send(flat, to, tag), [], flat, async_op, ordered=False, peer=to)
 
 
 def _receive(tensor: Any, src: Rank, group: Any, tag: int, group_src: Rank, what: str) -> Work | None:
@@ -77,7 +77,7 @@ def _receive(tensor: Any, src: Rank, group: Any, tag: int, group_src: Rank, what
         held.append(engine.receive(flat, source, tag))
         return held[0]
 
-    work = run(group, what, issue, [tensor], flat, True, ordered=False)
+    work = run(group, what, issue, [tensor], flat, True, ordered=False, peer=source)
     assert work is not None
     work._sender = held[0]
     return work

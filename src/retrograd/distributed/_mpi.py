@@ -2,7 +2,7 @@
 
 Nothing here blocks: each function starts something and returns MPI's request, or the steps of an algorithm, each of which is a
 request. Arrays are NumPy's, of one dimension. Numbers are moved as bytes, so every dtype can be; those that MPI cannot add
-(float16, bfloat16, float8) are added in float32.
+(float16, bfloat16, float8) are added in float32 by NumPy, which also finds the largest and the smallest of floats.
 """
 
 from __future__ import annotations
@@ -153,8 +153,9 @@ class Mpi:
             ReduceOp.BXOR: MPI.LXOR,
         }
 
-    def _is_narrow(self, flat: Any) -> bool:
-        return flat.dtype not in self._types
+    def _is_for_numpy(self, flat: Any, op: Any) -> bool:
+        """Tell whether MPI cannot reduce these: narrow numbers, and the extremes of floats, in which it loses NaN on some ranks."""
+        return flat.dtype not in self._types or (op in (ReduceOp.MIN, ReduceOp.MAX) and flat.dtype.kind == "f")
 
     def _typed(self, flat: Any) -> list[Any]:
         return [flat, self._types[flat.dtype]]
@@ -172,16 +173,16 @@ class Mpi:
     # ---- reductions ----
     def all_reduce(self, flat: Any, op: Any) -> Any:
         """Put the reduction over all into every one's array."""
-        if self._is_narrow(flat):
-            return self._narrow_all_reduce(flat, op)
+        if self._is_for_numpy(flat, op):
+            return self._numpy_all_reduce(flat, op)
         self._scale(flat, op)
         request = self.communicator.Iallreduce(self._mpi.IN_PLACE, self._typed(flat), self._op(op, flat))
         return self._averaged(request, flat) if op is ReduceOp.AVG else request
 
     def reduce(self, flat: Any, root: int, op: Any) -> Any:
         """Put the reduction over all into the array of one; the others' are left as they are."""
-        if self._is_narrow(flat):
-            return self._narrow_reduce(flat, root, op)
+        if self._is_for_numpy(flat, op):
+            return self._numpy_reduce(flat, root, op)
         here = self.rank == root
         if here:
             self._scale(flat, op)
@@ -191,8 +192,8 @@ class Mpi:
 
     def reduce_scatter(self, out: Any, given: Any, op: Any) -> Any:
         """Reduce the arrays of all, of which each one gets a part."""
-        if self._is_narrow(given):
-            return self._narrow_reduce_scatter(out, given, op)
+        if self._is_for_numpy(given, op):
+            return self._numpy_reduce_scatter(out, given, op)
         terms = self._apart(before(given, op), out)
         request = self.communicator.Ireduce_scatter_block(self._typed(terms), self._typed(out), self._op(op, out))
         return self._averaged(request, out) if op is ReduceOp.AVG else request
@@ -207,23 +208,23 @@ class Mpi:
         numbers = flat.view(flat.real.dtype)  # a complex number is two, which are divided one by one, as in torch
         return Then(request, lambda: np.divide(numbers, self.size, out=numbers))
 
-    # Numbers that MPI cannot add: each process gets one part of everybody's array, adds these in float32, rounds once, and hands the
-    # result on. As many bytes move as in a reduction by MPI, and half as many as if the numbers were made float32 first.
-    def _narrow_all_reduce(self, flat: Any, op: Any) -> Steps:
+    # What MPI cannot reduce: each process gets one part of everybody's array, reduces these, rounds once, and hands the result on. As many
+    # bytes move as in a reduction by MPI, and of narrow numbers half as many as if they were made float32 first.
+    def _numpy_all_reduce(self, flat: Any, op: Any) -> Steps:
         counts = _even(flat.size, self.size)
-        own = yield from self._narrow_part(flat, counts, op)
+        own = yield from self._numpy_part(flat, counts, op)
         yield self.communicator.Iallgatherv(self._bytes(own), self._parts(flat, counts))
 
-    def _narrow_reduce(self, flat: Any, root: int, op: Any) -> Steps:
+    def _numpy_reduce(self, flat: Any, root: int, op: Any) -> Steps:
         counts = _even(flat.size, self.size)
-        own = yield from self._narrow_part(flat, counts, op)
+        own = yield from self._numpy_part(flat, counts, op)
         here = self._parts(flat, counts) if self.rank == root else None
         yield self.communicator.Igatherv(self._bytes(own), here, root)
 
-    def _narrow_reduce_scatter(self, out: Any, given: Any, op: Any) -> Steps:
-        out[...] = yield from self._narrow_part(given, [out.size] * self.size, op)
+    def _numpy_reduce_scatter(self, out: Any, given: Any, op: Any) -> Steps:
+        out[...] = yield from self._numpy_part(given, [out.size] * self.size, op)
 
-    def _narrow_part(self, flat: Any, counts: list[int], op: Any) -> Any:
+    def _numpy_part(self, flat: Any, counts: list[int], op: Any) -> Any:
         mine = counts[self.rank]
         parts = np.empty(mine * self.size, flat.dtype)
         terms = np.ascontiguousarray(before(flat, op))

@@ -9,7 +9,8 @@ starts MPI could not answer. It prints its port, ends with the last connection, 
 
 Each process first says who and where it is, `hello rank=1 host=name`, and hears `welcome` when all have come. `who` is answered
 with the numbers of those who have; `dead` with the numbers of those who went without a farewell (PMI's `finalize`, or `cmd=leave`),
-after a bar those who had said before that another's death stopped them (`cmd=stopped`): they are not the cause.
+after a bar those who had said before that another's death stopped them (`cmd=stopped`): they are not the cause. After a second bar
+come those who have begun to leave (`cmd=leaving 1:0.0=7 ...`), with what they said then: `2/1:0.0=7`.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Manager:
         self.values: dict[str, str] = {}
         self.barred: list[socket.socket] = []  # connections at the barrier
         self.gone: set[int] = set()  # ranks that have said farewell
+        self.leaving: dict[int, list[str]] = {}  # what ranks that have come to their end said then
         self.stopped: set[int] = set()  # ranks that another's death has stopped
         self.dead: set[int] = set()
 
@@ -52,7 +54,8 @@ class Manager:
         elif word == "who":
             _say(connection, _listed(set(self.hosts) - self.dead))
         elif word == "dead":
-            _say(connection, f"{_listed(self.dead - self.stopped)} | {_listed(self.dead & self.stopped)}")
+            left = " ".join(f"{rank}/{words}" for rank, every in sorted(self.leaving.items()) for words in every)
+            _say(connection, f"{_listed(self.dead - self.stopped)} | {_listed(self.dead & self.stopped)} | {left}")
         elif word == "get_my_kvsname":
             _say(connection, f"cmd=my_kvsname kvsname={self.name}")
         elif word == "get_universe_size":
@@ -73,6 +76,8 @@ class Manager:
             self.gone.add(self.ranks[connection])
         elif word == "stopped" and connection in self.ranks:
             self.stopped.add(self.ranks[connection])
+        elif word == "leaving" and connection in self.ranks:
+            self.leaving[self.ranks[connection]] = line.split()[1:]
 
     def welcome(self, connection: socket.socket, rank: int, host: str) -> None:
         """Note who has come; when all have, let them begin."""

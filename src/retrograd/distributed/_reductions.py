@@ -92,11 +92,12 @@ def plain(op: Any) -> Any:
 
 
 def combined(parts: Any, op: Any) -> Any:
-    """Reduce the rows of an array of a narrow dtype, in float32, and round once."""
-    total = _UFUNCS[plain(op)].reduce(parts.astype(np.float32), axis=0)
+    """Reduce the rows of an array, in float32 at least, and round once; where one is NaN, the least and the most are."""
+    wide = parts if parts.dtype == np.float64 else parts.astype(np.float32, copy=False)
+    total = _UFUNCS[plain(op)].reduce(wide, axis=0)
     if op is ReduceOp.AVG:
         total /= len(parts)
-    return total.astype(parts.dtype)
+    return total.astype(parts.dtype, copy=False)
 
 
 set_all(globals(), but="ScaledSum before combined need_op plain supports_complex")

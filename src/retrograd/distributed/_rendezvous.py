@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlparse
 
 from . import _mpi, _pmi
@@ -253,16 +253,43 @@ def _ask(question: str) -> list[str]:
         return _line(connection).split()
 
 
-def dead_ranks() -> tuple[list[int], list[int]]:
-    """Return the numbers of processes that have died, as far as that is known: by themselves, and after the death of another."""
+# Note [Processes that have left]
+# A process may end well while others still wait: for each other, or for what it has sent. So that one has left is no reason to give up.
+# Rule 1. At its end a process says how many collectives it has called in each group. Who waits for a later one waits in vain.
+# Rule 2. Who waits for a message of one that has left waits in vain, too, unless it is under way: that has a second to come.
+class Lost(NamedTuple):
+    """The numbers of processes that do not work on, as far as that is known."""
+
+    dead: list[int]
+    stopped: list[int]  # those whom the death of another has ended
+    left: dict[
+        int, dict[str, int]
+    ]  # those that have ended well, with how many collectives they have called in each group
+
+
+def lost_ranks() -> Lost:
+    """Return which processes have died or left."""
+    lost = Lost([], [], {})
     if not _Joined.by_store:
-        return [], []  # mpiexec ends the job when a process dies
+        return lost  # mpiexec ends the job when a process dies
     try:
-        said = _ask("dead")
+        dead, stopped, left = (part.split() for part in " ".join(["", *_ask("dead"), ""]).split("|"))
     except (OSError, DistNetworkError):
-        return [], []
-    bar = said.index("|")
-    return [int(rank) for rank in said[:bar]], [int(rank) for rank in said[bar + 1 :]]
+        return lost
+    for words in left:
+        rank, _, said = words.partition("/")
+        group, _, count = said.partition("=")
+        lost.left.setdefault(int(rank), {})[group] = int(count)
+    return lost._replace(dead=[int(rank) for rank in dead], stopped=[int(rank) for rank in stopped])
+
+
+ledger: dict[
+    str, Any
+] = {}  # every group that there was, by a name that all processes have for it; of those that were closed, the count
+
+
+def _said_of_calls() -> str:
+    return " ".join(f"{name}={one if isinstance(one, int) else one.called}" for name, one in ledger.items())
 
 
 def note_stopped() -> None:
@@ -284,6 +311,7 @@ def ranks_in_words(ranks: list[int]) -> str:
 
 def _leave() -> None:
     """End together with the others, so that none waits for a message that is still here; not if one has died."""
+    os.write(_Joined.descriptor, f"cmd=leaving {_said_of_calls()}\n".encode())
     request = _mpi.load().COMM_WORLD.Ibarrier()
     until = time.monotonic() + FAREWELL_SECONDS
     Waiter(Line(), FAREWELL_SECONDS, "", lambda *_: TimeoutError()).wait_until(

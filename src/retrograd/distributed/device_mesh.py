@@ -12,7 +12,15 @@ import numpy as np
 from .._dtypes import int32
 from ..tensor import Tensor
 from ..tensor._functions.creation import tensor
-from ._groups import ProcessGroup, get_process_group_ranks, init_process_group, is_initialized, need_group, new_group
+from ._groups import (
+    ProcessGroup,
+    _world,
+    get_process_group_ranks,
+    init_process_group,
+    is_initialized,
+    need_group,
+    new_group,
+)
 
 MESH_DIM_NEEDED = "Optional kwarg `mesh_dim` needs to be specified when device_mesh.ndim > 1."
 _entered = threading.local()
@@ -315,8 +323,17 @@ def _need_names(names: Sequence[str], count: int) -> None:
 
 
 def _read_mesh(device_type: str, numbers: Any, names: Any) -> DeviceMesh:
-    """Make a mesh that was saved, without groups: making them would need all processes."""
-    return DeviceMesh(device_type, numbers, mesh_dim_names=names, _init_backend=False)
+    """Make a mesh that was saved. Its groups are those that there are of its processes: making them would need all processes."""
+    made = DeviceMesh(device_type, numbers, mesh_dim_names=names, _init_backend=False)
+    found = [_group_with(made._rows(axes).tolist()) for axes in made._axes]
+    if None not in found:
+        made._groups = found
+    return made
+
+
+def _group_with(rows: list[list[int]]) -> ProcessGroup | None:
+    """Return the first group that has the processes of one of these rows."""
+    return next((one for one in _world.groups if one._ranks in rows), None)
 
 
 def init_device_mesh(

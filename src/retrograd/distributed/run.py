@@ -230,7 +230,10 @@ def _keep_running(options: argparse.Namespace, job: Job) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the processes are ended, too
     most: int = options.max_restarts
     for restarts in range(most + 1):
-        failure = _run_once(options, job, restarts)
+        try:
+            failure = _run_once(options, job, restarts)
+        except KeyboardInterrupt:  # the processes have been ended, and show where they were
+            return 128 + signal.SIGINT
         if failure is None:
             return 0
         after = f"; starting again, restart {restarts + 1} of {most}" if restarts < most else ""

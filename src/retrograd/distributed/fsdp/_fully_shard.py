@@ -217,7 +217,7 @@ def fully_shard(
     Returns:
         The module, which is an `FSDPModule` now, too.
     """
-    modules = list(module) if isinstance(module, (list, tuple)) else [module]
+    modules = [module] if isinstance(module, Module) else list(module)
     for one in modules:
         if isinstance(one, (ModuleList, ModuleDict)) and type(one).forward is Module.forward:
             raise ValueError(f"fully_shard does not support containers that do not implement forward: {one}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -21,6 +22,9 @@ DTENSOR = (
     "FSDP of a parameter that is a DTensor already ({name}): retrograd does not combine fully_shard with tensor parallelism\n"
     "Hint: shard it by one of them."
 )
+
+
+_origins = itertools.count()
 
 
 class ShardedParameter:
@@ -43,6 +47,9 @@ class ShardedParameter:
         self.row = math.prod(others)  # numbers in one step along the dimension that is cut
         self.whole_shape = (self.longest * self.group.size(), *others)  # in memory
         part = parameter.detach().narrow(dim, begins[dim], local[dim]).contiguous().clone()
+        if not hasattr(parameter, "_fsdp_origin"):
+            parameter._fsdp_origin = next(_origins)
+        self.origin = parameter._fsdp_origin  # the same where two modules have been given shards of one parameter
         self.sharded: Any = make_parameter(placed(part, mesh, self.placements, self.shape), parameter.requires_grad)
         for name, value in vars(parameter).items():
             if name != "_is_param":

@@ -86,11 +86,14 @@ class State:
         from ..tensor._dtensor import DTensor, distribute_tensor
 
         self.free()
-        names = {id(one): name for name, one in module.named_parameters(remove_duplicate=False)}
-        for parameter in self.parameters:
-            key = prefix + names.get(id(parameter.sharded), "")
+        own = {id(one.sharded): one for one in self.parameters}
+        for name, one in module.named_parameters(remove_duplicate=False):  # a tied one has several names
+            parameter = own.get(id(one))
+            key = prefix + name
             given = state.get(key)
-            if isinstance(given, Tensor) and not isinstance(given, DTensor) and tuple(given.shape) == parameter.shape:
+            if parameter is None or not isinstance(given, Tensor):
+                continue
+            if not isinstance(given, DTensor) and tuple(given.shape) == parameter.shape:
                 state[key] = distribute_tensor(given, self.mesh, parameter.placements, src_data_rank=None)
 
     # ---- whole and in parts ----
@@ -185,7 +188,9 @@ class State:
             inner = [one._get_fsdp_state() for one in module.modules() if hasattr(one, "_get_fsdp_state")]
             if self.tree is None or any(one.tree is not self.tree for one in inner):
                 made = self.tree or Tree()
-                made.states = list(dict.fromkeys([self, *inner]))
+                states = list(dict.fromkeys([self, *inner]))
+                _need_own_parameters(states, module)
+                made.states = states
                 for one in made.states:
                     one.tree = made
             if self.tree is not None and not self.tree.reducing:
@@ -273,6 +278,20 @@ class InputsDone(Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         ctx.state.inputs_done()
         return None, *grads
+
+
+def _need_own_parameters(states: list[State], root: Any) -> None:
+    """Refuse a parameter that two modules have cut: the parts would be trained apart."""
+    seen: set[int] = set()
+    for parameter in (one for state in states for one in state.parameters):
+        if parameter.origin in seen:
+            holder, name = parameter.holders[0]
+            inside = next(path for path, module in root.named_modules() if module is holder)
+            raise ValueError(
+                f"Parameter '{inside}.{name}' is shared with a parameter already managed by another FSDP group. For shared/tied "
+                "parameters, use fully_shard([module_a, module_b]) to place them in the same FSDP group."
+            )
+        seen.add(parameter.origin)
 
 
 def _cast(values: Any, dtype: Any) -> Any:

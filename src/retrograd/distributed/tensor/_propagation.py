@@ -344,7 +344,12 @@ def norm(this: Call) -> Any:
         kept = _kept(dims, source.ndim, bool(this.argument(3, "keepdim", False)))
         return run(this, [(Shard(after), (Shard(before),)) for before, after in kept.items()])
     wanted = tuple(WHOLE if one.is_partial() else one for one in source.placements)
-    args, kwargs = this.with_tensors([_part(source, wanted, wanted)])
+    own = _part(source, wanted, wanted)
+    if any(own.shape[dim] == 0 for dim in dims) and (order < 0 or order == math.inf):  # these norms of nothing raise
+        own = own.sum(dims, keepdim=True) + (
+            math.inf if order < 0 else 0.0
+        )  # what leaves the norms of the others as they are
+    args, kwargs = this.with_tensors([own])
     part = this.func(*args, **kwargs)
     kept = _kept(dims, source.ndim, bool(this.argument(3, "keepdim", False)))
     for at in cut:  # the norms of all processes along this dimension of the mesh, beside each other
@@ -703,7 +708,7 @@ RULES: dict[str, Callable[[Call], Any]] = {
     **dict.fromkeys(POINTWISE, pointwise),
     **dict.fromkeys(words("zeros_like ones_like empty_like full_like rand_like randn_like"), made_like),
     **dict.fromkeys(words("new_zeros new_ones new_empty new_full new_tensor"), new_whole),
-    **dict.fromkeys(words("matmul mm bmm mv"), matmul),
+    **dict.fromkeys(words("matmul mm bmm mv dot vdot"), matmul),
     **dict.fromkeys(words("norm vector_norm"), norm),
     **dict.fromkeys(words("layer_norm rms_norm"), normalised),
     **dict.fromkeys(words("cross_entropy nll_loss"), cross_entropy),
