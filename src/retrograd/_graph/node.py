@@ -464,7 +464,8 @@ class Node:
     def _seen_shapes(self) -> Meta | None:
         """Compare the shapes of saved operands, which the hot path of forward did not do."""
         x, y = self.x, self.y
-        if getattr(x, "shape", None) == getattr(y, "shape", None) or not hasattr(x, "shape") or not hasattr(y, "shape"):
+        shapes = getattr(x, "shape", None), getattr(y, "shape", None)
+        if None in shapes or shapes[0] == shapes[1]:
             return None
         facts = (InputFacts(x.shape, x.dtype, NO_LEVELS), InputFacts(y.shape, y.dtype, NO_LEVELS))
         return Meta(facts, NO_LEVELS, False)

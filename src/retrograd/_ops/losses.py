@@ -255,10 +255,12 @@ def binary_cross_entropy_parts(xp, x, y, weight, *, reduction):
 
 
 def _logits_bce(xp, x, y, weight, pos_weight):
-    rest = xp.log1p(xp.exp(-xp.abs(x))) - xp.bounded(x, None, 0)  # log(1 + exp(-x)), which is infinite at -inf alone
-    if pos_weight is not None:
-        rest = rest * ((pos_weight - 1) * y + 1)
-    return _weighted(rest + (1 - y) * x, weight)  # NaN at -inf, as torch's
+    rest = xp.log1p(xp.exp(-xp.abs(x)))
+    if pos_weight is None:
+        # max(x, 0) - x y as a product, where infinities meet no zero of y
+        return _weighted(rest + ((x > 0) - y) * x, weight)
+    rest = rest - xp.bounded(x, None, 0)  # log(1 + exp(-x)); no infinity is subtracted from another
+    return _weighted(rest * ((pos_weight - 1) * y + 1) + (1 - y) * x, weight)
 
 
 def _logits_bce_slope(xp, x, y, weight, pos_weight):
