@@ -120,7 +120,8 @@ class Function:
     """A kernel as loops: `body` reads its arguments by steps "pointer", "size", "scalar" and "bound" (of the items)."""
 
     body: list[Any]
-    scratch: int  # arrays of LANES numbers
+    scratch: int = 0  # arrays of LANES numbers
+    room: int = 0  # bytes of memory on the stack, for steps "room" (`vectors` alone)
 
 
 class _Writer:

@@ -12,7 +12,7 @@ from .._core.arrays import raw_leaf
 from .._modes import current_mode
 from .._places import describe, user_frame
 from ._program import Buffer, Step, Value, values_in
-from ._traced import COMPUTING, Traced, TracedObject, UnrecordableError, bare
+from ._traced import COMPUTING, Traced, TracedObject, UnrecordableError, bare, traced_namespace
 
 
 class Recorder:
@@ -156,8 +156,11 @@ class Recorder:
 
     def fused(self, operation: Any, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:
         """Run a fused operation, and add it as a step whose last result is what its backward reads."""
-        from ._fused_steps import forward_of
+        from ._fused_steps import forward_of, in_words
 
+        known = in_words(traced_namespace, operation, arrays, params)
+        if known is not None:
+            return known
         function = forward_of(operation, params)
         step = Step("call", function, operation.name, (), {})
         self._begin(step, arrays, {}, ())
@@ -172,8 +175,10 @@ class Recorder:
         self, operation: Any, g: Any, needed: Any, residuals: Any, arrays: Sequence[Any], params: dict[str, Any]
     ) -> list[Any]:
         """Run the backward of a fused operation, and add it as a step."""
-        from ._fused_steps import backward_of
+        from ._fused_steps import Words, backward_in_words, backward_of
 
+        if type(residuals) is Words:
+            return backward_in_words(traced_namespace, operation, g, needed, residuals, arrays, params)
         function, given = backward_of(operation, needed, params), (g, residuals, *arrays)
         step = Step("call", function, f"{operation.name}_backward", (), {})
         self._begin(step, given, {}, ())
