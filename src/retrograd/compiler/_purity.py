@@ -19,6 +19,7 @@ import inspect
 import operator
 import sys
 from collections import OrderedDict
+from collections.abc import Sequence
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, cast
 
@@ -80,9 +81,10 @@ Env = dict[str, Value]
 class Verdict(NamedTuple):
     """Whether a function's Python can be skipped, and what must stay true for it.
 
-    `reason` and `place` say what stands in the way. `tensors` are those that the function reaches other than as arguments or in
-    lists, tuples and dictionaries of arguments. `library_objects` are modules, optimizers and others whose state it uses. `effects` are
-    what the library does besides returning results.
+    `reason` and `place` say what stands in the way, `at` where in the function itself. `tensors` are those that the function reaches
+    other than as arguments or in lists, tuples and dictionaries of arguments. `library_objects` are modules, optimizers and others whose
+    state it uses. `effects` are what the library does besides returning results; `returned` are containers that existed before the call
+    and may be returned.
     """
 
     pure: bool
@@ -92,6 +94,8 @@ class Verdict(NamedTuple):
     tensors: list[tuple[Source, Any]]
     library_objects: list[tuple[Source, Any]]
     effects: list[Effect]
+    returned: Sequence[Any] = ()
+    at: ast.expr | ast.stmt | None = None
 
 
 def analyse(function: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Verdict:
@@ -109,7 +113,8 @@ def analyse(function: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | 
         reason, place = f"the proof itself failed ({type(error).__name__}: {error})", analysis.place
     guards = list(analysis.guards.values())
     tensors, objects = list(analysis.tensors.values()), list(analysis.objects.values())
-    return Verdict(not reason, reason, place, guards, tensors, objects, list(analysis.effects.values()))
+    found = tensors, objects, list(analysis.effects.values())
+    return Verdict(not reason, reason, place, guards, *found, analysis.returned_containers, analysis.looked_at)
 
 
 class Frame:
@@ -221,6 +226,8 @@ class Analysis(Calls):
         self.done: set[Any] = set()
         self.steps = 0
         self.strict = False  # whether nothing new is found any more, and every expression must have a value
+        self.looked_at: Any = None  # in the outermost function
+        self.returned_containers: list[Any] = []
         self.arguments: list[tuple[Source, Any]] = []
 
     # ---- the function that is compiled ----
@@ -244,6 +251,7 @@ class Analysis(Calls):
             callee = frozenset({Known(function, FUNCTION)})
             result = self.call(callee, Args(positional, keywords))
             if self.strict:
+                self.looked_at = None
                 self.check_result(result)
                 return self.check_hooks()
             self.strict = not self.changed  # once more, to see whether every expression has a value
@@ -269,6 +277,7 @@ class Analysis(Calls):
                 if one.place:
                     self.guard(one.source, "identity", one.value)
                 if type(one.value) in BUILTIN_CONTAINERS:
+                    self.returned_containers.append(one.value)
                     pending += [inner for _, item in self.items(one) for inner in item]
 
     def check_hooks(self) -> None:
@@ -481,6 +490,8 @@ class Analysis(Calls):
         assert self.frame is not None
         if hasattr(node, "lineno"):
             self.place = self.frame.file, node.lineno
+            if len(self.running) == 1:
+                self.looked_at = node
         self.steps += 1
         if self.steps > MOST_STEPS:
             self.refuse("the function is too large to be followed")

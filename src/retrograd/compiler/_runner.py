@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,10 +61,13 @@ def code_of(record: Record) -> str:
     return "\n\n\n".join(parts) + "\n"
 
 
-def runner(record: Record, mode: Any, paths: list[str], places: Any, facts: Any) -> Callable[..., Any]:
+def runner(
+    record: Record, mode: Any, paths: list[str], places: Any, facts: Any, there: dict[int, str], kept: Sequence[Any]
+) -> Callable[..., Any]:
     """Write the function that runs a record, or gives RETRY.
 
-    `paths` lead to the tensors of the record, "" to those that are captured; `places` are all places where a tensor was given.
+    `paths` lead to the tensors of the record, "" to those that are captured; `places` are all places where a tensor was given. `there`
+    leads to the containers that were given, `kept` are others that were there before the call and are returned.
     """
     found = record.found
     scope: dict[str, Any] = {
@@ -90,7 +93,10 @@ def runner(record: Record, mode: Any, paths: list[str], places: Any, facts: Any)
     ]
     lines += _effect_lines(found)
     texts = _result_lines(record, lines, scope)
-    lines.append(f"return {rebuilt(found.result, lambda tensor: texts[id(tensor)], scope)}")
+    for number, one in enumerate(kept):
+        scope[f"kept_{number}"] = one
+        there.setdefault(id(one), f"kept_{number}")
+    lines.append(f"return {rebuilt(found.result, lambda tensor: texts[id(tensor)], scope, there)}")
     text = "\n".join(["def run(mode, args, kwargs):", *[f"    {line}" for line in lines]])
     run: Any = emit("a call of a compiled function", text, scope)["run"]
     grads = [f"t{owner}._extra.grad" for owner in found.owners]
@@ -232,7 +238,11 @@ def _result_lines(record: Record, lines: list[str], scope: dict[str, Any]) -> di
     if found.seeds:
         edges = "".join(f"edge_of(t{at}), " for at in found.differentiated)
         every = "".join(f"t{at}, " for at in range(len(found.tensors)))
-        lines += [f"node = Node().begin(({edges}))", f"node.num_outputs = {found.seeds}", "node.done = none"]
+        lines += [
+            f"node = Node().begin(({edges}))",
+            f"node.num_outputs = {found.seeds}",
+            "node.done = node.arrived = none",
+        ]
         if found.freed:
             lines += ["node.guard = Freed(None)", "node.call = node.saved = None"]
         else:
