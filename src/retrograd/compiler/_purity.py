@@ -1283,7 +1283,9 @@ class Analysis(Calls):
             return frozenset({Method(one, name)}) if hasattr(one.kind, name) else NOTHING
         heap = self.heap[one.site]
         if is_library_class(one.kind):  # the context of a custom Function
-            return join(heap.fields.get(name, NOTHING), LIB, frozenset({Applied(LIB, name)}))
+            if name in heap.fields or name not in allowed.OF_CONTEXTS:
+                return join(heap.fields.get(name, NOTHING), LIB)
+            return frozenset({Method(one, name)})
         if self.has_user_method(one.kind, "__getattr__"):
             self.refuse(f"{one.kind.__qualname__} defines __getattr__")
         found = self.look_up(one.kind, name)
@@ -1382,8 +1384,6 @@ class Analysis(Calls):
             elif kind is Many:
                 self.check_given([key], "an index")
                 results.append(join(one.item, frozenset({one})) if any(map(is_slice, key)) else one.item)
-            elif kind is Applied:
-                results.append(join(LIB, frozenset({one})))
             elif kind in (Const, Of):
                 self.check_given([key], "an index")
                 results.append(LIB if self.kind_of(one) is not str else one_of(str))
@@ -1441,8 +1441,6 @@ class Analysis(Calls):
                 results.append(one.item)
             elif self.is_tensor(one):
                 results.append(LIB)
-            elif kind is Applied:
-                results.append(frozenset({one}))
             elif kind is Local and one.kind in (list, dict, set):
                 heap = self.heap[one.site]
                 if one.kind is set and not all(type(k) is Const or type(k) is Of for k in heap.items):
