@@ -1037,7 +1037,7 @@ def lstm_layer(wrap):
     return trained(wrap, Net(), 2, 5, 4)
 
 
-@program(eager="a branch on a value follows a write into a tensor from outside")
+@program
 def variational_autoencoder(wrap):
     class VAE(nn.Module):
         def __init__(self):
@@ -1460,7 +1460,7 @@ def physics_informed(wrap):
     return seen
 
 
-@program(eager="the numbers of a tensor are read")
+@program
 def checkpointed(wrap):
     torch.manual_seed(0)
     layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(2)])
@@ -1691,7 +1691,7 @@ def a_compiled_layer_inside_a_step(wrap):
     return trained(wrap, nn.Sequential(wrap(inner), nn.Linear(4, 1)), 3, 4)
 
 
-@program(eager="random numbers are drawn from a generator of the program's own")
+@program
 def own_generator(wrap):
     generator = torch.Generator().manual_seed(3)
 
@@ -1701,7 +1701,7 @@ def own_generator(wrap):
     return called(wrap, f, 3)
 
 
-@program(eager="an argument of type Generator")
+@program
 def generator_as_argument(wrap):
     def f(x, generator):
         keep = torch.empty_like(x).bernoulli_(0.5, generator=generator)

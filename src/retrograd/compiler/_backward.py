@@ -15,7 +15,6 @@ from .._graph.node import Node
 from .._modes import current_mode, using
 from ..tensor import _base
 from ..tensor._base import LEAF, wrap
-from ..tensor._functions.generators import default_generator
 
 NDARRAY = np.ndarray
 
@@ -101,7 +100,7 @@ class Call:
     __slots__ = ("args", "kwargs", "record", "stream", "tensors", "versions")
 
     def __init__(self, record: Any, args: Any, kwargs: Any, tensors: Sequence[Any], stream: Any = None) -> None:
-        self.stream = stream  # where the stream of random numbers stood before the call
+        self.stream = stream  # where streams of random numbers stood before the call
         self.record, self.args, self.kwargs, self.tensors = record, args, kwargs, tensors
         self.versions = [0 if one._storage is None else one._storage.version for one in tensors]
 
@@ -130,14 +129,14 @@ class Call:
             if at < record.given:  # an argument: another tensor can stand for it
                 stand_ins[id(tensor)] = vocabulary.alias(tensor) if graph else wrap(tensor._array, LEAF)
         args, kwargs = _swapped(self.args, stand_ins), _swapped(self.kwargs, stand_ins)
-        now = None if self.stream is None else default_generator.get_state()
+        now = None if self.stream is None else self.stream.now()
         try:
-            if now is not None:
-                default_generator.set_state(self.stream)
+            if self.stream is not None:
+                self.stream.put_back()
             result = record.function(*args, **kwargs)
         finally:
             if now is not None:
-                default_generator.set_state(now)
+                now.put_back()
         outs = record.differentiable(result)
         return outs, [stand_ins.get(id(self.tensors[at]), self.tensors[at]) for at in record.differentiated]
 

@@ -26,6 +26,7 @@ from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
 from .._tracebacks import hide
 from ..nn.utils.parametrize import _open as blocks_that_keep_weights
 from ..tensor._base import told_of_changes
+from ..tensor._functions.generators import Generator, default_generator
 from ._guards import compile_guards
 from ._optimizers import NotYetError, Stepped, stepped
 from ._purity import analyse
@@ -162,9 +163,13 @@ class Compiled:
                     raise UnrecordableError("the state of an optimizer is used elsewhere, too")
                 paths[id(tensor)] = (f"state{number}", tensor)
         tensors = [tensor for _, tensor in paths.values()]
-        found = record(lambda: self.function(*args, **kwargs), tensors, given, optimizers)
+        used = [(source.root, value) for source, value in verdict.library_objects if type(value) is Generator]
+        streams = [("", value) for root, value in used if root not in ("args", "kwargs")]
+        streams += [(path, value) for path, kind, value in facts if kind == "generator"]
+        own = {id(value): value for _, value in streams if value is not default_generator}
+        found = record(lambda: self.function(*args, **kwargs), tensors, given, optimizers, [*own.values()])
         made = Record(self.function, found, given, compile_guards(verdict.guards))
-        return runner(made, mode, [path for path, _ in paths.values()], places, facts)
+        return runner(made, mode, [path for path, _ in paths.values()], places, facts, streams)
 
 
 def _optimizers_of(verdict: Any) -> list[Stepped]:

@@ -16,7 +16,7 @@ succeeds or not.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -32,8 +32,8 @@ from ..tensor._base import LEAF, Extra, wrap
 from ..tensor._functions.generators import default_generator
 from ..tensor._recording.flat import EXACT
 from ._optimizers import Stepped
-from ._program import Program, Step, Value, is_dynamic
-from ._recorder import Recorder
+from ._program import Program, Step, Value, is_dynamic, may_refuse
+from ._recorder import Recorder, Streams
 from ._traced import Traced, UnrecordableError
 
 VIEWS = (GRAD, MULTIPLE, NO_GRAD)  # where views are made that a program can make again
@@ -77,7 +77,9 @@ class Recorded:
         self.counted: list[int] = []  # inputs that count their steps
         self.handed_out: list[Any] = []  # what the gradients were that optimizers were called with
         self.touches_grads = False
-        self.draws = False  # random numbers are drawn
+        self.draws = False  # random numbers are drawn from the default stream
+        self.generators: list[Any] = []  # streams of the program's own, which are the first of the numbers that go in
+        self.gives_back = False  # whether the program may find that it is not for a call after it has drawn
         self.shares_memory = False  # tensors from outside share memory
         self.steps: list[Step] = []
 
@@ -151,17 +153,22 @@ def reason_against(tensor: Any) -> str | None:
 
 
 def record(
-    function: Callable[[], Any], tensors: list[Any], given: int, optimizers: list[Stepped] | None = None
+    function: Callable[[], Any],
+    tensors: list[Any],
+    given: int,
+    optimizers: Sequence[Stepped] = (),
+    generators: Sequence[Any] = (),
 ) -> Recorded:
     """Record a call of `function`, which reaches these tensors and no others; the first ones are its arguments.
 
-    The last ones are the states of `optimizers`, whose steps can be part of the program.
+    The last ones are the states of `optimizers`, whose steps can be part of the program. `generators` are streams of random numbers
+    from which it may draw besides the default one.
     """
-    optimizers = optimizers or []
     try:
-        return _Session(function, tensors, given, False, optimizers).run()
+        return _Session(function, tensors, given, False, list(optimizers), generators).run()
     except GradientsTouched:
-        return _Session(function, tensors, given, True, [Stepped(one.optimizer) for one in optimizers]).run()
+        again = [Stepped(one.optimizer) for one in optimizers]
+        return _Session(function, tensors, given, True, again, generators).run()
 
 
 class _Session:
@@ -174,6 +181,7 @@ class _Session:
         given: int,
         touches_grads: bool,
         optimizers: list[Stepped],
+        generators: Sequence[Any],
     ) -> None:
         self.function, self.given = function, given
         self.found = Recorded()
@@ -186,6 +194,9 @@ class _Session:
             if (reason := reason_against(tensor)) is not None:
                 raise UnrecordableError(reason)
         self.recorder = Recorder(self)
+        self.found.generators = [*generators]
+        for generator in generators:
+            self.recorder.add_generator(generator)
         self.before: list[Snapshot] = []
         self.kept: list[Any] = []  # results that the program makes
         self.first: dict[int, Any] = {}  # the gradients before the call, and those that the program has handed out
@@ -206,7 +217,7 @@ class _Session:
 
     def run(self) -> Recorded:
         recorder, found = self.recorder, self.found
-        drawn = default_generator.get_state()
+        streams = Streams([default_generator, *found.generators])
         for tensor in self.tensors[self.given :]:
             if isinstance(tensor._array, np.generic):
                 _base.materialise(tensor)
@@ -226,10 +237,10 @@ class _Session:
             recorder.rolled_back()
             for one in self.before:
                 one.restore()
-            if not np.array_equal(drawn._array, default_generator.get_state()._array):
-                default_generator.set_state(drawn)
-                if not recorder.draws:
-                    raise UnrecordableError("random numbers are drawn in a way that is not recorded")
+            moved = streams.have_moved()
+            streams.put_back()
+            if moved[0] and not recorder.draws:
+                raise UnrecordableError("random numbers are drawn in a way that is not recorded")
 
     def _trace(self, tensor: Any) -> None:
         array = tensor._array
@@ -321,6 +332,10 @@ class _Session:
         if found.writes and (found.shares_memory or any(map(_is_part, self.before))):
             raise UnrecordableError("tensors that may share memory are written in place")
         self._programs(differentiable, values)
+        steps = found.forward.steps
+        drawn = [at for at, step in enumerate(steps) if step.kind == "draw"]
+        later = steps[drawn[0] :] if drawn else []
+        found.gives_back = any(step.kind == "check" or is_dynamic(step) or may_refuse(step) for step in later)
 
     def _note_output(
         self, out: Any, places: dict[int, int], values: list[Value], memories: list[Any], differentiable: list[Any]
@@ -502,29 +517,46 @@ def _committing(commits: list[tuple[Any, bool]], function: Callable[..., Any], o
 
 
 def _ordered(program: Program) -> Program:
-    """Put checks, and what they need, before everything that changes what was there."""
-    changing = [at for at, step in enumerate(program.steps) if any(buffer.known for buffer in step.writes)]
-    if changing and any(is_dynamic(step) for step in program.steps[changing[0] :]):
-        raise UnrecordableError("a shape that depends on numbers follows a write into a tensor from outside")
-    checks = [at for at, step in enumerate(program.steps) if step.kind == "check"]
-    if not changing or not checks or checks[-1] < changing[0]:
+    """Put checks, and what they need, before everything that changes what was there; numbers that were drawn can be given back."""
+    steps = program.steps
+    changing = [at for at, step in enumerate(steps) if _changes(step)]
+    if not changing:
         return program
+    start = changing[0]
+    if any(is_dynamic(step) or may_refuse(step) for step in steps[start:]):
+        raise UnrecordableError(
+            "a shape or an error that depends on numbers follows a write into a tensor from outside"
+        )
+    pending = [at for at in range(start, len(steps)) if steps[at].kind == "check"]
+    if not pending:
+        return program
+    uses: dict[Any, list[int]] = {}  # which steps read or write memory
+    for at in range(start, len(steps)):
+        for buffer in {*(value.buffer for value in steps[at].values), *steps[at].writes} - {None}:
+            uses.setdefault(buffer, []).append(at)
+    places = {value: at for at, step in enumerate(steps) for value in step.makes}
     early: set[int] = set()
-    needed: set[Value] = set()
-    for at in range(len(program.steps) - 1, -1, -1):
-        step = program.steps[at]
-        if step.kind == "check" or any(made in needed for made in step.makes):
-            if step.writes:
-                raise UnrecordableError("a branch on a value follows a write into a tensor from outside")
-            early.add(at)
-            needed.update(step.values)
-    for at in early:
-        for value, version in program.steps[at].read:
-            if value.buffer is not None and value.buffer.written and (value.buffer.known or version):
-                raise UnrecordableError("a branch on a value that was written in place")
-    first = [step for at, step in enumerate(program.steps) if at in early]
-    rest = [step for at, step in enumerate(program.steps) if at not in early]
+    while pending:
+        at = pending.pop()
+        if at in early or at < start:
+            continue
+        step = steps[at]
+        if _changes(step):
+            raise UnrecordableError("a branch on a value follows a write into a tensor from outside")
+        early.add(at)
+        pending += [places[value] for value in step.values if value in places]
+        for buffer in {*(value.buffer for value in step.values), *step.writes} - {None}:
+            for other in uses[buffer]:  # writes that it sees, and what must come before its own
+                if other < at and (buffer in step.writes or buffer in steps[other].writes):
+                    pending.append(other)
+    first = [step for at, step in enumerate(steps) if at < start or at in early]
+    rest = [step for at, step in enumerate(steps) if at >= start and at not in early]
     return Program(program.inputs, [*first, *rest], program.results)
+
+
+def _changes(step: Step) -> bool:
+    """Tell whether a step changes what was there before the call, in a way that cannot be taken back."""
+    return step.kind != "draw" and any(buffer.known for buffer in step.writes)
 
 
 def _tensors_in(tree: Any) -> Any:

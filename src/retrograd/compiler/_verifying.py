@@ -26,9 +26,9 @@ from .. import autograd
 from .._core.numpy_namespace import is_half
 from .._modes import using
 from ..tensor._base import wrap
-from ..tensor._functions.generators import default_generator
 from ..tensor._recording.flat import EXACT
 from ._program import Program
+from ._recorder import Streams
 from ._recording import HandedOut, Snapshot, stop_at_optimizers
 
 
@@ -41,8 +41,7 @@ class Trial:
         self.tensors = self.record.tensors(args, kwargs)
         self.relative = rounding(self.record.recorded)
         self.wrong: str | None = None
-        self.draws = self.record.found.draws
-        self.before = default_generator.get_state() if self.draws else None
+        self.streams = Streams(self.record.streams(args, kwargs))
         self.versions = [_version(one) for one in self.tensors]
         self.made: Any = None
         self.change = 0.0  # by how much the program has changed a parameter at most
@@ -67,8 +66,7 @@ class Trial:
             if self.record.has_effects:
                 for one in snapshots:
                     one.restore()
-            if self.before is not None:
-                default_generator.set_state(self.before)
+            self.streams.put_back()
 
     def _run(self) -> Any:
         token = stop_at_optimizers.set(True)
@@ -108,8 +106,7 @@ class Trial:
                     ("how often a tensor was written", _version(tensor) - version),
                     ("the gradient of a tensor that was there", None if grad is None else _kept(grad._array)),
                 ]
-        if self.draws:
-            found.append(("the stream of random numbers", _kept(default_generator.get_state()._array)))
+        found += [("the stream of random numbers", state) for _, state in self.streams.now().states]
         return found
 
     def _gradients(self, outs: list[Any]) -> Any:
