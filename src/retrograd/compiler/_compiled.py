@@ -150,9 +150,11 @@ class Compiled:
         if not verdict.pure:
             place = "" if verdict.place is None else f" ({verdict.place[0]}:{verdict.place[1]})"
             raise UnrecordableError(f"{verdict.reason}{place}")
+        captured = {id(tensor) for _, tensor in verdict.tensors}
         paths: dict[int, tuple[str, Any]] = {}
         for path, tensor in places:
-            paths.setdefault(id(tensor), (path, tensor))
+            if id(tensor) not in captured:  # else it must be the very tensor in every call
+                paths.setdefault(id(tensor), (path, tensor))
         given = len(paths)
         for _, tensor in verdict.tensors:
             paths.setdefault(id(tensor), ("", tensor))
