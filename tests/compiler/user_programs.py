@@ -1630,31 +1630,31 @@ def newton_step(wrap):
     return called(wrap, f, 3)
 
 
-@program(eager="it was called inside a transform, or under a mode: autocast, inference")
+@program
 def grad_of_a_compiled_function(wrap):
     call = wrap(energy)
     return [grad(call)(x) for x in batches(4)]
 
 
-@program(eager="it was called inside a transform, or under a mode: autocast, inference")
+@program(eager="it was called inside vmap or forward mode: compile the function that t")
 def vmap_of_a_compiled_function(wrap):
     call = wrap(lambda x: x.sin().sum())
     return [vmap(call)(x) for x in batches(3, 4)]
 
 
-@program(eager="it was called inside a transform, or under a mode: autocast, inference")
+@program(eager="it was called inside vmap or forward mode: compile the function that t")
 def vmap_of_grad_of_a_compiled_function(wrap):
     call = wrap(energy)
     return [vmap(grad(call))(x) for x in batches(3, 4)]
 
 
-@program(eager="it was called inside a transform, or under a mode: autocast, inference")
+@program(eager="it was called inside vmap or forward mode: compile the function that t")
 def jvp_of_a_compiled_function(wrap):
     call = wrap(energy)
     return [jvp(call, (x,), (x + 1,)) for x in batches(4)]
 
 
-@program(eager="it was called inside a transform, or under a mode: autocast, inference")
+@program(eager="it was called inside vmap or forward mode: compile the function that t")
 def hessian_of_a_compiled_function(wrap):
     call = wrap(energy)
     return [hessian(call)(x) for x in batches(4)]
@@ -1751,7 +1751,7 @@ def autocast_inside(wrap):
     return called(wrap, f, 3, 4)
 
 
-@program(eager="it was called inside a transform, or under a mode: autocast, inference")
+@program
 def autocast_around(wrap):
     torch.manual_seed(0)
     call = wrap(nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2)))
@@ -1762,7 +1762,7 @@ def autocast_around(wrap):
     return seen
 
 
-@program(eager="it was called inside a transform, or under a mode: autocast, inference")
+@program
 def inference_mode_around(wrap):
     torch.manual_seed(0)
     call = wrap(nn.Sequential(nn.Linear(4, 4), nn.ReLU()))
@@ -1786,7 +1786,7 @@ def no_grad_decorator(wrap):
     return called(wrap, predict, 3, 4)
 
 
-@program(eager="it makes a inference_mode at every call")
+@program
 def inference_mode_inside(wrap):
     torch.manual_seed(0)
     model = nn.Linear(4, 2)

@@ -101,7 +101,7 @@ FURTHER = {
     "nn.attention.flex_attention": "flex_attention",
 }
 CONTEXTS = {
-    "autograd.grad_mode": "no_grad enable_grad set_grad_enabled",
+    "autograd.grad_mode": "no_grad enable_grad set_grad_enabled inference_mode",
     "amp.autocast_mode": "autocast",
     "autograd.profiler": "record_function",
 }

@@ -7,8 +7,8 @@ call runs the first record whose guards hold. If there is none, the function is 
 eager, and `explain` says why. A record whose program finds a value other than it was recorded for gives nothing back, and nothing
 has changed: the next one is tried, or made. A function that needs more than `LIMIT` records runs in eager from then on for calls
 without one. A call that raises refuses nothing: the next one is recorded. With `fullgraph=True` a call that goes to eager raises,
-but for the first one of an optimizer without state, and for errors of the function's own. Inside of another recording, of a
-transform or of a mode that sees operations, the function itself runs: so its operations are part of what is outside.
+but for the first one of an optimizer without state, and for errors of the function's own. Inside of another recording, of vmap, of forward
+mode or of a mode that sees operations, the function itself runs: so its operations are part of what is outside.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 from weakref import WeakSet
 
 from .._device import chosen_device
-from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
+from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode, unique
 from .._tracebacks import hide
 from ..nn.utils.parametrize import _open as blocks_that_keep_weights
 from ..tensor._base import told_of_changes
@@ -43,6 +43,25 @@ stance: ContextVar[str] = ContextVar("retrograd_compiler_stance", default="defau
 current_stance = stance.get
 
 
+_modes: dict[Mode, Mode] = {}  # under which records are made; one object for each
+
+
+def usual(mode: Mode) -> tuple[Mode, str | None]:
+    """Return the mode under which a call is recorded, and why it cannot be.
+
+    Reverse mode adds nothing to arrays but graphs: a record runs inside of `grad` as it runs outside. In vmap and in forward mode arrays
+    are others, and what is outside should be compiled.
+    """
+    if mode is PLAIN or mode is NO_GRAD:
+        return mode, None
+    if any(one.level is not None for one in mode.transforms):
+        return mode, "it was called inside vmap or forward mode: compile the function that they make of it"
+    plain = Mode(mode.grad, mode.inference, autocast=mode.autocast)
+    if plain != mode._replace(transforms=()):
+        return mode, "it was called under a mode: hooks on saved tensors, anomaly detection, modes of the program's own"
+    return _modes.setdefault(plain, unique(plain)), None
+
+
 class Compiled:
     """A function, its records, and why it has run without one."""
 
@@ -53,6 +72,7 @@ class Compiled:
         self.shown: Any = self  # has the newest program as text, in `code`
         self.code = ""
         self._refused: dict[Any, str] = {}  # calls that are not recorded again, and why
+        self._patterns: set[frozenset[int]] = set()  # results that got gradients without the others
         _every.add(self)
 
     def forget(self) -> None:
@@ -66,22 +86,26 @@ class Compiled:
         """Run a call for which there is no record."""
         if mode is None:
             mode = current_mode()
-        if mode is not PLAIN and mode is not NO_GRAD:
-            if mode.recording is None:
-                self._go_eager(
-                    "it was called inside a transform, or under a mode: autocast, inference, hooks on saved tensors"
-                )
-            return self.function(*args, **kwargs)
-        if chosen_device() is not None:
-            self._go_eager("it was called under a default device")
+        inside = bool(mode.transforms)
+        recording = mode.recording is not None
+        mode, reason = usual(mode)
+        if reason is None and (device := chosen_device()) is not None and device.type != "cpu":
+            reason = "it was called under a default device"
+        if reason is not None:
+            if not recording:
+                self._go_eager(reason)
             return self.function(*args, **kwargs)
         key = _signature(args, kwargs)
         with _lock:
             for run in list(self.records):  # another thread may have made it meanwhile
+                if inside and run.record.stays_outside:
+                    continue
                 result = run(mode, args, kwargs)
                 if result is not RETRY:
                     return result
             made, reason = self._made(mode, key, args, kwargs)
+            if made is not None and inside and made.record.stays_outside:
+                made, reason = None, "it writes, or returns views, inside a transform"
             if made is not None:
                 return self._first(made, mode, key, args, kwargs)
         result = self.function(*args, **kwargs)  # if that raises, the next call is tried
@@ -169,9 +193,22 @@ class Compiled:
         streams = [("", value) for root, value in used if root not in ("args", "kwargs")]
         streams += [(path, value) for path, kind, value in facts if kind == "generator"]
         own = {id(value): value for _, value in streams if value is not default_generator}
-        found = record(lambda: self.function(*args, **kwargs), tensors, given, optimizers, [*own.values()])
+        if mode.autocast is not None and any(isinstance(value, type) for _, value in verdict.library_objects):
+            raise UnrecordableError("a custom Function under autocast: its backward may run under another mode")
+        found = record(
+            lambda: self.function(*args, **kwargs), tensors, given, optimizers, [*own.values()], self._patterns
+        )
         made = Record(self.function, found, given, compile_guards(verdict.guards))
+        made.miss = self._missed
         return runner(made, mode, [path for path, _ in paths.values()], places, facts, streams)
+
+    def _missed(self, pattern: frozenset[int]) -> None:
+        """Note that gradients came of some results alone: functions are recorded with a backward for these from now on."""
+        if pattern and pattern not in self._patterns and len(self._patterns) < LIMIT:
+            self._patterns.add(pattern)
+            self.records[:] = [
+                run for run in self.records if pattern in run.record.backwards or not run.record.found.seeds
+            ]
 
 
 def _optimizers_of(verdict: Any) -> list[Stepped]:

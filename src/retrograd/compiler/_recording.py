@@ -16,7 +16,7 @@ succeeds or not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from .. import autograd
-from .._modes import using
+from .._modes import current_mode, using
 from ..tensor import _base
 from ..tensor._aliasing.view_nodes import replay
 from ..tensor._aliasing.views import GRAD, MULTIPLE, NO_GRAD, NOWHERE
@@ -36,6 +36,7 @@ from ._program import Program, Step, Value, is_dynamic, may_refuse
 from ._recorder import Recorder, Streams
 from ._traced import Traced, UnrecordableError
 
+MOST_ALONE = 4  # results of a function that writes, each of which may get a gradient alone
 VIEWS = (GRAD, MULTIPLE, NO_GRAD)  # where views are made that a program can make again
 
 
@@ -54,6 +55,7 @@ class Output:
     source: int = 0  # the id of the tensor whose memory it shows
     view: Any = None  # how it shows that
     follows: bool = False  # whether gradients go through the view
+    inference: bool = False  # it was made in inference mode
 
 
 class Recorded:
@@ -67,6 +69,9 @@ class Recorded:
         self.differentiated: list[int] = []  # inputs that get gradients, in the order of the edges
         self.gradients: list[int | None] = []  # for each, its place among the results of the backward
         self.seeds = 0  # results that require gradients
+        self.partial: dict[
+            frozenset[int], tuple[Program, list[int | None]]
+        ] = {}  # backward of some of them, and its gradients
         self.freed = False  # the function has gone through its own graph: there is no backward any more
         self.saved: list[Value] = []
         self.tensors: list[Any] = []  # the inputs: those that were given, behind them gradients that they had
@@ -78,6 +83,7 @@ class Recorded:
         self.handed_out: list[Any] = []  # what the gradients were that optimizers were called with
         self.touches_grads = False
         self.draws = False  # random numbers are drawn from the default stream
+        self.inference = current_mode().inference  # it was recorded in inference mode
         self.generators: list[Any] = []  # streams of the program's own, which are the first of the numbers that go in
         self.gives_back = False  # whether the program may find that it is not for a call after it has drawn
         self.shares_memory = False  # tensors from outside share memory
@@ -147,7 +153,7 @@ def reason_against(tensor: Any) -> str | None:
         return f"a tensor over {type(array).__name__}"
     if array.dtype.kind not in "fiubcV" or (array.dtype.kind == "V" and array.dtype.num < 256):
         return f"a tensor of {array.dtype}"
-    if tensor._storage is not None and tensor._storage.inference:
+    if tensor._storage is not None and tensor._storage.inference and not current_mode().inference:
         return "an inference tensor"
     return None
 
@@ -158,17 +164,18 @@ def record(
     given: int,
     optimizers: Sequence[Stepped] = (),
     generators: Sequence[Any] = (),
+    patterns: Iterable[frozenset[int]] = (),
 ) -> Recorded:
     """Record a call of `function`, which reaches these tensors and no others; the first ones are its arguments.
 
     The last ones are the states of `optimizers`, whose steps can be part of the program. `generators` are streams of random numbers
-    from which it may draw besides the default one.
+    from which it may draw besides the default one. `patterns` say of which results alone gradients may come.
     """
     try:
-        return _Session(function, tensors, given, False, list(optimizers), generators).run()
+        return _Session(function, tensors, given, False, list(optimizers), generators, patterns).run()
     except GradientsTouched:
         again = [Stepped(one.optimizer) for one in optimizers]
-        return _Session(function, tensors, given, True, again, generators).run()
+        return _Session(function, tensors, given, True, again, generators, patterns).run()
 
 
 class _Session:
@@ -182,8 +189,9 @@ class _Session:
         touches_grads: bool,
         optimizers: list[Stepped],
         generators: Sequence[Any],
+        patterns: Iterable[frozenset[int]],
     ) -> None:
-        self.function, self.given = function, given
+        self.function, self.given, self.patterns = function, given, patterns
         self.found = Recorded()
         self.found.optimizers = optimizers
         self.found.touches_grads = touches_grads
@@ -229,7 +237,7 @@ class _Session:
                 self.tensors[owner]._extra.grad = self.tensors[at]
             for at in self.graded:
                 self.first[at] = self.tensors[at]._extra.__dict__.get("grad")
-            with using(recording=recorder):
+            with using(recording=recorder, transforms=()):
                 found.result = self.function()
                 self._finish()
             return found
@@ -329,6 +337,10 @@ class _Session:
             memories.append(value.buffer)
             found.grads[at] = len(values)
             values.append(value)
+        if found.inference and (
+            found.writes or any(out.kind not in ("given", "made") for out in found.outputs.values())
+        ):
+            raise UnrecordableError("inference mode, in which tensors from outside are written or views are returned")
         if found.writes and (found.shares_memory or any(map(_is_part, self.before))):
             raise UnrecordableError("tensors that may share memory are written in place")
         self._programs(differentiable, values)
@@ -385,8 +397,9 @@ class _Session:
         self.kept.append(out)
         if edge is not None:
             differentiable.append(out)
-        version = 0 if out._storage is None else out._storage.version
-        known[id(out)] = Output("made", len(values), edge is not None, version)
+        storage = out._storage
+        version, inference = (0, False) if storage is None else (storage.version, bool(storage.inference))
+        known[id(out)] = Output("made", len(values), edge is not None, version, inference=inference)
         values.append(array.value)
 
     def _note_writes(self, at: int, tensor: Any, value: Value) -> None:
@@ -444,17 +457,53 @@ class _Session:
         return True
 
     def _differentiate(self, outs: list[Any], values: list[Value], count: int) -> None:
-        """Record the backward, and say what the forward saves for it."""
+        """Record the backward, of all results and of some alone, and say what the forward saves for it."""
         found, recorder, tensors = self.found, self.recorder, self.tensors
         inputs = [*recorder.inputs[: len(tensors)], *recorder.numbers]
-        seeds = list(map(self._seed, outs))
-        wanted = [tensors[at] for at in found.differentiated]
-        gradients = autograd.grad(outs, wanted, seeds, retain_graph=True, allow_unused=True)  # for `_is_freed`
+        every = frozenset(range(len(outs)))
+        recorded = [self._backward_of(pattern, outs) for pattern in (every, *self._patterns(every))]
+        saved: dict[Value, None] = {}
+        for program, _, _, seeds in recorded:
+            made = {value for step in program.steps for value in step.makes}
+            read = [value for step in program.steps for value in step.values if value not in made]
+            read += [value for value in program.results if value not in made]
+            saved |= dict.fromkeys(value for value in read if not _is_constant(value) and value not in seeds)
+        found.saved = list(saved)
+        kept = {value.buffer for value in found.saved}
+        for program, gradients, pattern, seeds in recorded:
+            if any(buffer in kept for step in program.steps for buffer in step.writes):
+                raise UnrecordableError("backward writes into what the forward has saved")
+            program = Program([*found.saved, *seeds], program.steps, program.results)
+            if pattern == every:
+                found.backward, found.gradients = program, gradients
+            else:
+                found.partial[pattern] = program, gradients
+        found.forward = _ordered(Program(inputs, recorder.steps[:count], [*values, *found.saved]).simplified())
+        found.steps = recorder.steps
+
+    def _patterns(self, every: frozenset[int]) -> list[frozenset[int]]:
+        """Return which results may get gradients alone: those that were asked for, and each by itself if the function cannot run again."""
+        found = {pattern for pattern in self.patterns if pattern < every}
+        if self.found.writes and 1 < len(every) <= MOST_ALONE:
+            found |= {frozenset({at}) for at in every}
+        return sorted(found, key=sorted)
+
+    def _backward_of(
+        self, pattern: frozenset[int], outs: list[Any]
+    ) -> tuple[Program, list[int | None], frozenset[int], list[Value]]:
+        """Record the backward of some results: the program, the place of each gradient, the pattern, and the gradients that come in."""
+        found, recorder = self.found, self.recorder
+        count, before = len(recorder.steps), len(recorder.inputs)
+        chosen = [outs[at] for at in sorted(pattern)]
+        seeds = list(map(self._seed, chosen))
+        wanted = [self.tensors[at] for at in found.differentiated]
+        gradients = autograd.grad(chosen, wanted, seeds, retain_graph=True, allow_unused=True)  # for `_is_freed`
         results: list[Value] = []
+        places: list[int | None] = []
         memories = {value.buffer for value in recorder.inputs}
         for gradient, tensor in zip(gradients, wanted, strict=True):
             if gradient is None:
-                found.gradients.append(None)
+                places.append(None)
                 continue
             array = gradient._array
             if array.shape != tensor._array.shape or array.dtype != tensor._array.dtype:
@@ -462,23 +511,12 @@ class _Session:
             if array.value.buffer in memories or array.value.constant is not None:  # whom it goes to may write into it
                 array = array.copy("K")
             memories.add(array.value.buffer)
-            found.gradients.append(len(results))
+            places.append(len(results))
             results.append(array.value)
         steps = recorder.steps[count:]
         if any(buffer.known for step in steps for buffer in step.writes):
             raise UnrecordableError("backward writes into a tensor from outside")
-        program = Program([], steps, results).simplified()
-        made = {value for step in program.steps for value in step.makes}
-        read = dict.fromkeys(value for step in program.steps for value in step.values if value not in made)
-        read |= dict.fromkeys(value for value in results if value not in made)
-        seed_values = recorder.inputs[len(tensors) :]
-        found.saved = [value for value in read if not _is_constant(value) and value not in seed_values]
-        kept = {value.buffer for value in found.saved}
-        if any(buffer in kept for step in program.steps for buffer in step.writes):
-            raise UnrecordableError("backward writes into what the forward has saved")
-        found.backward = Program([*found.saved, *seed_values], program.steps, results)
-        found.forward = _ordered(Program(inputs, recorder.steps[:count], [*values, *found.saved]).simplified())
-        found.steps = recorder.steps
+        return Program([], steps, results).simplified(), places, pattern, recorder.inputs[before:]
 
 
 def _can_be_made_again(steps: Any, base: Any, view: Any) -> bool:

@@ -20,6 +20,7 @@ from ..tensor._aliasing.views import NO_GRAD as WITHOUT_GRADIENTS
 from ..tensor._base import LEAF, edge_of, materialise, storage_of, wrap
 from ..tensor._functions.generators import default_generator
 from ..tensor._recording.flat import EXACT
+from ..tensor._recording.record import mark_inference
 from ._backward import Call, CompiledBackward
 from ._groups import grouped
 from ._recorder import Streams
@@ -36,15 +37,26 @@ class Record:
     def __init__(self, function: Callable[..., Any], found: Recorded, given: int, holds: Callable[..., bool]) -> None:
         self.function, self.found, self.holds = function, found, holds
         self.given = given  # how many of the tensors are arguments; the others are captured
-        self.differentiated, self.gradients = found.differentiated, found.gradients
+        self.differentiated = found.differentiated
         self.recorded = found.forward, found.backward  # as they were before groups were made
         self.has_effects = found.has_effects
+        views = any(out.kind not in ("given", "made") for out in found.outputs.values())
+        self.stays_outside = self.has_effects or found.touches_grads or views  # it is not for the inside of transforms
         found.forward = grouped(found.forward)
         self.program = found.forward.function("a compiled function")
-        self.backward: Any = None
+        self.backwards: dict[
+            frozenset[int], Any
+        ] = {}  # by the results whose gradients come: the program, and its gradients
         if found.backward is not None:
             found.backward = grouped(found.backward)
-            self.backward = found.backward.function("the backward of a compiled function")
+            every = frozenset(range(found.seeds))
+            for pattern, (program, gradients) in {every: (found.backward, found.gradients), **found.partial}.items():
+                program = program if pattern == every else grouped(program)
+                self.backwards[pattern] = program.function("the backward of a compiled function"), gradients
+        self.miss: Callable[[frozenset[int]], None] = lambda pattern: (
+            None
+        )  # is told of results that get gradients alone
+        self.derivatives: dict[Any, Any] = {}  # see `_derivatives.py`
         self.differentiable = _chooser(found)
         self.tensors: Callable[..., list[Any]]  # the tensors of a call, behind them their gradients
         self.streams: Callable[..., list[Any]]  # the streams of random numbers from which it draws
@@ -79,10 +91,15 @@ def runner(
         "default_dtype": get_default_dtype, "the_dtype": get_default_dtype(), "threads": get_num_threads, "Slot": Slot,
         "device": chosen_device, "storage_of": storage_of, "wrote": wrote, "LEAF": LEAF, "Freed": Freed,
         "view_of": view_of, "detached": detached, "none": frozenset(), "Streams": Streams,
+        "mark_inference": mark_inference,
     }  # fmt: skip
     lines: list[str] = []
     different = ["mode is not mode_of_record", *check_lines(facts, scope)]
-    different += ["device() is not None", "default_dtype() is not the_dtype", f"threads() != {get_num_threads()}"]
+    different += [
+        "(d := device()) is not None and d.type != 'cpu'",
+        "default_dtype() is not the_dtype",
+        f"threads() != {get_num_threads()}",
+    ]
     lines += _refusing(different)
     lines += _tensor_lines(record, paths, places, scope)
     generator_lines = _generator_lines(found, streams, scope)
@@ -252,7 +269,8 @@ def _one_tensor(at: int, name: str, tensor: Any, found: Recorded, scope: dict[st
         owner = f"(m{at} := a{at} if a{at}.base is None else a{at}.base)"  # of its memory, all of which it must show
         different += f" or type({owner}) is not ndarray or m{at}.base is not None or m{at}.nbytes != {array.nbytes}"
         different += f" or not a{at}.flags.writeable"
-    lines += _refusing([different, f"(s := {name}._storage) is not None and s.inference"])
+    lines += _refusing([different])
+    lines += _refusing([f"(s := {name}._storage) is not None and s.inference"]) if not found.inference else []
     return lines
 
 
@@ -271,7 +289,11 @@ def _result_lines(record: Record, lines: list[str], scope: dict[str, Any]) -> di
     if found.seeds:
         edges = "".join(f"edge_of(t{at}), " for at in found.differentiated)
         every = "".join(f"t{at}, " for at in range(len(found.tensors)))
-        lines += [f"node = Node().begin(({edges}))", f"node.num_outputs = {found.seeds}", "node.done = none"]
+        lines += [
+            f"node = Node().begin(({edges}))",
+            f"node.num_outputs = {found.seeds}",
+            "node.done = node.arrived = none",
+        ]
         if found.freed:
             lines += ["node.guard = Freed(None)", "node.call = node.saved = None"]
         else:
@@ -297,6 +319,8 @@ def _result_lines(record: Record, lines: list[str], scope: dict[str, Any]) -> di
                 edge = "node" if found.seeds == 1 else f"Slot(node, {seed})"
                 seed += 1
             lines.append(f"{name} = wrap(found[{out.index}], {edge})")
+            if out.inference:
+                lines.append(f"mark_inference({name})")
             if out.version:
                 lines.append(f"storage_of({name}).version = {out.version}")
         texts[identity] = name

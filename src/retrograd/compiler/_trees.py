@@ -87,3 +87,13 @@ def rebuilt(tree: Any, leaf: Callable[[Any], str], scope: dict[str, Any]) -> str
         scope[name] = tree
         return name
     raise UnknownError(f"a result of type {kind.__name__}")
+
+
+def swapped(tree: Any, stand_ins: dict[int, Any]) -> Any:
+    """Return a structure with other things in the place of some, by their ids."""
+    kind = type(tree)
+    if kind in (tuple, list):
+        return kind([swapped(one, stand_ins) for one in tree])
+    if kind is dict:
+        return {name: swapped(one, stand_ins) for name, one in tree.items()}
+    return stand_ins.get(id(tree), tree)

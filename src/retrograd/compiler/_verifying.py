@@ -118,12 +118,20 @@ class Trial:
             wrap(np.linspace(0.5, 1.5, one._array.size).reshape(one._array.shape).astype(one._array.dtype))
             for one in outs
         ]
-        try:
-            with using(grad=True):
-                grads = autograd.grad(outs, wanted, seeds, retain_graph=True, allow_unused=True)
-        except RuntimeError as error:
-            return str(error).partition("(")[0]
-        return [None if one is None else _kept(one._array) for one in grads]
+        found = []
+        patterns: Any = [range(len(outs))]
+        outputs = self.record.found.outputs.values()
+        if len(outs) == self.record.found.seeds and not any(out.kind == "view" for out in outputs):
+            patterns = self.record.backwards or patterns  # of some results alone, where there is a program for it
+        for pattern in patterns:
+            some, given = [[all_[at] for at in sorted(pattern)] for all_ in (outs, seeds)]
+            try:
+                with using(grad=True):
+                    grads = autograd.grad(some, wanted, given, retain_graph=True, allow_unused=True)
+            except RuntimeError as error:
+                return str(error).partition("(")[0]
+            found.append([None if one is None else _kept(one._array) for one in grads])
+        return found
 
     def difference(self, result: Any) -> str | None:
         """Say in what the program differs from eager, which has given `result`; None if in nothing that matters."""
