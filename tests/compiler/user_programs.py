@@ -1674,7 +1674,7 @@ def backward_twice(wrap):
 
 
 # ---- compiled inside compiled, generators, numbers, modes ----
-@program(eager="it calls tests.compiler.user_programs.compiled_inside_compiled.<locals")
+@program
 def compiled_inside_compiled(wrap):
     inner = wrap(lambda x: x.tanh() * 2)
 
@@ -1684,7 +1684,7 @@ def compiled_inside_compiled(wrap):
     return called(wrap, f, 4)
 
 
-@program(eager="OptimizedModule defines __getattr__, which its layer's code runs into")
+@program
 def a_compiled_layer_inside_a_step(wrap):
     torch.manual_seed(0)
     inner = nn.Sequential(nn.Linear(4, 4), nn.Tanh())

@@ -22,6 +22,7 @@ from . import _allowed as allowed
 from . import _transforms as transforms
 from ._guards import constant, mro_of
 from ._lookups import IMMUTABLE_TYPE, Lookups, flags, is_library_class, is_own_function, vars_of
+from ._module import GLOBAL_HOOKS, CompiledForward, OptimizedModule
 from ._values import (
     BOTH,
     LIB,
@@ -49,12 +50,6 @@ from ._values import (
 
 STEP_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-GLOBAL_HOOKS = (
-    "_global_forward_hooks",
-    "_global_forward_pre_hooks",
-    "_global_backward_hooks",
-    "_global_backward_pre_hooks",
-)
 SHOWN_BY_TUP: tuple[Any, ...] = (tuple, range, type({}.keys()), type({}.values()), type({}.items()))
 BUILTIN_CONTAINERS = (list, dict, OrderedDict)
 MOST_TURNS = 8
@@ -240,6 +235,8 @@ class Calls(Lookups):
         if isinstance(value, FunctionType):
             if not is_own_function(value):
                 return self.call_user(known, args)
+            if (compiled := (vars_of(value) or {}).get("_compiled")) is not None:  # it runs inside of what is recorded
+                return self.call(self.hold(compiled.function, known.source), args, site)
             return self.call_library(known, args, site)
         if isinstance(value, MethodType):
             owner = self.found(value.__self__, self.at("field", known.source, "__self__"))
@@ -253,6 +250,8 @@ class Calls(Lookups):
             return self.call_module(known, args)
         if isinstance(value, BuiltinFunctionType) or type(value) is np.ufunc:
             return self.call_builtin(known, args, site)
+        if type(value) is CompiledForward:
+            return self.call(self.hold(value.run, known.source), args, site)
         if flags(type(value)) & IMMUTABLE_TYPE:
             self.refuse(f"it calls {known.source}, which is not known to be without effects")
         kind, found = self.instance_class_attribute(known, "__call__")
@@ -702,6 +701,8 @@ class Calls(Lookups):
                 self.refuse("hooks are registered for all modules, and run at every call")
             where = self.sources.setdefault(("hooks", name), constant(hooks, name))
             self.guard(where, "empty")
+        if type(module) is OptimizedModule:
+            return self.call(self.original(known), args)
         _, forward = self.instance_attribute(known, "forward")
         results = []
         for one in forward:
@@ -710,6 +711,11 @@ class Calls(Lookups):
             else:
                 results.append(self.call_one(one, args))
         return join(NOTHING, *results)
+
+    def original(self, known: Known) -> Value:
+        """Return the module inside of one that `torch.compile` has made."""
+        ((_, child),) = self.children(known)
+        return child
 
     def call_library_forward(self, known: Known, function: FunctionType, args: Args) -> Value:
         """Follow the forward of a layer of the library: guard what it may read, follow what it may call."""

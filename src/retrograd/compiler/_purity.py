@@ -29,6 +29,7 @@ from . import _allowed as allowed
 from ._calls import BUILTIN_CONTAINERS, Calls, Effect, describe
 from ._guards import ARGS, FUNCTION, KWARGS, MISSING, Guard, Source, constant, is_immutable, mro_of
 from ._lookups import IMMUTABLE_TYPE, Refused, flags, is_library_attribute, is_library_class, is_own_function, vars_of
+from ._module import OptimizedModule
 from ._syntax import FunctionNode, Unreadable, syntax_of
 from ._values import (
     BOTH,
@@ -1306,6 +1307,8 @@ class Analysis(Calls):
         value, source = one.value, one.source
         if isinstance(value, Tensor):
             return self.attribute_of_known_tensor(one, name)
+        if type(value) is OptimizedModule and name not in (vars_of(value) or {}) and not hasattr(Module, name):
+            return self.attribute(self.original(one), name)
         if isinstance(value, ModuleType):
             return self.module_attribute(one, name)
         if isinstance(value, type):
