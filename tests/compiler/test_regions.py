@@ -251,7 +251,10 @@ def test_a_loop_does_what_it_does_in_eager(function: Callable[..., Any], model: 
 
     compiled = torch.compile(function)
     assert run_loop(compiled, model, make) == run_loop(function, model, make)
-    if function not in (as_dictionaries, with_functions_inside):  # whose parts have several results that require gradients, or change
+    if function not in (
+        as_dictionaries,
+        with_functions_inside,
+    ):  # whose parts have several results that require gradients, or change
         assert parts_of(compiled)
 
 

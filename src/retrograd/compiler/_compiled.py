@@ -7,8 +7,8 @@ call runs the first record whose guards hold. If there is none, the function is 
 eager, and `explain` says why. A record whose program finds a value other than it was recorded for gives nothing back, and nothing
 has changed: the next one is tried, or made. A function that needs more than `LIMIT` records runs in eager from then on for calls
 without one. A call that raises refuses nothing: the next one is recorded. With `fullgraph=True` a call that goes to eager raises,
-but for the first one of an optimizer without state, and for errors of the function's own. Inside of another recording, of a
-transform or of a mode that sees operations, the function itself runs: so its operations are part of what is outside.
+but for the first one of an optimizer without state, and for errors of the function's own. Inside of another recording, of vmap, of forward
+mode or of a mode that sees operations, the function itself runs: so its operations are part of what is outside.
 A function that cannot be recorded as a whole is split into regions (Note [Regions of a function] in `_splitting.py`).
 """
 
@@ -23,10 +23,11 @@ from typing import Any
 from weakref import WeakSet
 
 from .._device import chosen_device
-from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
+from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode, unique
 from .._tracebacks import hide
 from ..nn.utils.parametrize import _open as blocks_that_keep_weights
 from ..tensor._base import told_of_changes
+from ..tensor._functions.generators import Generator, default_generator
 from ._guards import compile_guards
 from ._optimizers import NotYetError, Stepped, stepped
 from ._purity import analyse
@@ -47,6 +48,25 @@ stance: ContextVar[str] = ContextVar("retrograd_compiler_stance", default="defau
 current_stance = stance.get
 
 
+_modes: dict[Mode, Mode] = {}  # under which records are made; one object for each
+
+
+def usual(mode: Mode) -> tuple[Mode, str | None]:
+    """Return the mode under which a call is recorded, and why it cannot be.
+
+    Reverse mode adds nothing to arrays but graphs: a record runs inside of `grad` as it runs outside. In vmap and in forward mode arrays
+    are others, and what is outside should be compiled.
+    """
+    if mode is PLAIN or mode is NO_GRAD:
+        return mode, None
+    if any(one.level is not None for one in mode.transforms):
+        return mode, "it was called inside vmap or forward mode: compile the function that they make of it"
+    plain = Mode(mode.grad, mode.inference, autocast=mode.autocast)
+    if plain != mode._replace(transforms=()):
+        return mode, "it was called under a mode: hooks on saved tensors, anomaly detection, modes of the program's own"
+    return _modes.setdefault(plain, unique(plain)), None
+
+
 class Compiled:
     """A function, its records, and why it has run without one."""
 
@@ -61,6 +81,7 @@ class Compiled:
         self._refused: dict[Any, str] = {}  # calls that are not recorded again, and why
         self.split: Callable[..., Any] | None = None  # runs calls without a record, with parts of them compiled
         self._attempts = 0
+        self._patterns: set[frozenset[int]] = set()  # results that got gradients without the others
         _every.add(self)
 
     def forget(self) -> None:
@@ -75,24 +96,28 @@ class Compiled:
         """Run a call for which there is no record."""
         if mode is None:
             mode = current_mode()
-        if mode is not PLAIN and mode is not NO_GRAD:
-            if mode.recording is None:
-                self._go_eager(
-                    "it was called inside a transform, or under a mode: autocast, inference, hooks on saved tensors"
-                )
-            return self.function(*args, **kwargs)
-        if chosen_device() is not None:
-            self._go_eager("it was called under a default device")
+        inside = bool(mode.transforms)
+        recording = mode.recording is not None
+        mode, reason = usual(mode)
+        if reason is None and (device := chosen_device()) is not None and device.type != "cpu":
+            reason = "it was called under a default device"
+        if reason is not None:
+            if not recording:
+                self._go_eager(reason)
             return self.function(*args, **kwargs)
         if self.split is not None and self._attempts >= ATTEMPTS:
             return self.split(*args, **kwargs)
         key = _signature(args, kwargs)
         with _lock:
             for run in list(self.records):  # another thread may have made it meanwhile
+                if inside and run.record.stays_outside:
+                    continue
                 result = run(mode, args, kwargs)
                 if result is not RETRY:
                     return result
             made, reason = self._made(mode, key, args, kwargs)
+            if made is not None and inside and made.record.stays_outside:
+                made, reason = None, "it writes, or returns views, inside a transform"
             if made is not None:
                 return self._first(made, mode, key, args, kwargs)
         # if that raises, the next call is tried
@@ -184,9 +209,11 @@ class Compiled:
             if verdict.at is not None:
                 error.obstacle = Obstacle(verdict.at.lineno, verdict.at.col_offset)
             raise error
+        captured = {id(tensor) for _, tensor in verdict.tensors}
         paths: dict[int, tuple[str, Any]] = {}
         for path, tensor in places:
-            paths.setdefault(id(tensor), (path, tensor))
+            if id(tensor) not in captured:  # else it must be the very tensor in every call
+                paths.setdefault(id(tensor), (path, tensor))
         given = len(paths)
         for _, tensor in verdict.tensors:
             paths.setdefault(id(tensor), ("", tensor))
@@ -197,12 +224,30 @@ class Compiled:
                     raise UnrecordableError("the state of an optimizer is used elsewhere, too")
                 paths[id(tensor)] = (f"state{number}", tensor)
         tensors = [tensor for _, tensor in paths.values()]
-        found = record(lambda: self.function(*args, **kwargs), tensors, given, optimizers)
+        used = [(source.root, value) for source, value in verdict.library_objects if type(value) is Generator]
+        streams = [("", value) for root, value in used if root not in ("args", "kwargs")]
+        streams += [(path, value) for path, kind, value in facts if kind == "generator"]
+        own = {id(value): value for _, value in streams if value is not default_generator}
+        if mode.autocast is not None and any(isinstance(value, type) for _, value in verdict.library_objects):
+            raise UnrecordableError("a custom Function under autocast: its backward may run under another mode")
+        found = record(
+            lambda: self.function(*args, **kwargs), tensors, given, optimizers, [*own.values()], self._patterns
+        )
         made = Record(self.function, found, given, compile_guards(verdict.guards))
+        made.miss = self._missed
         there: dict[int, str] = {}
         containers(args, "args", there)
         containers(kwargs, "kwargs", there)
-        return runner(made, mode, [path for path, _ in paths.values()], places, facts, there, verdict.returned)
+        found_at = [path for path, _ in paths.values()]
+        return runner(made, mode, found_at, places, facts, streams, there, verdict.returned)
+
+    def _missed(self, pattern: frozenset[int]) -> None:
+        """Note that gradients came of some results alone: functions are recorded with a backward for these from now on."""
+        if pattern and pattern not in self._patterns and len(self._patterns) < LIMIT:
+            self._patterns.add(pattern)
+            self.records[:] = [
+                run for run in self.records if pattern in run.record.backwards or not run.record.found.seeds
+            ]
 
 
 def _optimizers_of(verdict: Any) -> list[Stepped]:
@@ -242,7 +287,7 @@ class CompiledRegion(Compiled):
         self._objects: dict[str, list[Any]] = {}  # likewise other things, from outside
 
     def run(self, mode: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self.split is None and (mode is None or mode is PLAIN or mode is NO_GRAD):
+        if self.split is None and (mode is None or mode.recording is None):
             changing = self._changing(args)
             if changing:
                 self.split = split(self.function, Obstacle(names=changing))

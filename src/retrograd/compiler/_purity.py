@@ -30,6 +30,7 @@ from . import _allowed as allowed
 from ._calls import BUILTIN_CONTAINERS, Calls, Effect, describe
 from ._guards import ARGS, FUNCTION, KWARGS, MISSING, Guard, Source, constant, is_immutable, mro_of
 from ._lookups import IMMUTABLE_TYPE, Refused, flags, is_library_attribute, is_library_class, is_own_function, vars_of
+from ._module import OptimizedModule
 from ._syntax import FunctionNode, Unreadable, syntax_of
 from ._values import (
     BOTH,
@@ -1294,7 +1295,9 @@ class Analysis(Calls):
             return frozenset({Method(one, name)}) if hasattr(one.kind, name) else NOTHING
         heap = self.heap[one.site]
         if is_library_class(one.kind):  # the context of a custom Function
-            return join(heap.fields.get(name, NOTHING), LIB, frozenset({Applied(LIB, name)}))
+            if name in heap.fields or name not in allowed.OF_CONTEXTS:
+                return join(heap.fields.get(name, NOTHING), LIB)
+            return frozenset({Method(one, name)})
         if self.has_user_method(one.kind, "__getattr__"):
             self.refuse(f"{one.kind.__qualname__} defines __getattr__")
         found = self.look_up(one.kind, name)
@@ -1315,6 +1318,8 @@ class Analysis(Calls):
         value, source = one.value, one.source
         if isinstance(value, Tensor):
             return self.attribute_of_known_tensor(one, name)
+        if type(value) is OptimizedModule and name not in (vars_of(value) or {}) and not hasattr(Module, name):
+            return self.attribute(self.original(one), name)
         if isinstance(value, ModuleType):
             return self.module_attribute(one, name)
         if isinstance(value, type):
@@ -1393,8 +1398,6 @@ class Analysis(Calls):
             elif kind is Many:
                 self.check_given([key], "an index")
                 results.append(join(one.item, frozenset({one})) if any(map(is_slice, key)) else one.item)
-            elif kind is Applied:
-                results.append(join(LIB, frozenset({one})))
             elif kind in (Const, Of):
                 self.check_given([key], "an index")
                 results.append(LIB if self.kind_of(one) is not str else one_of(str))
@@ -1452,8 +1455,6 @@ class Analysis(Calls):
                 results.append(one.item)
             elif self.is_tensor(one):
                 results.append(LIB)
-            elif kind is Applied:
-                results.append(frozenset({one}))
             elif kind is Local and one.kind in (list, dict, set):
                 heap = self.heap[one.site]
                 if one.kind is set and not all(type(k) is Const or type(k) is Of for k in heap.items):

@@ -8,6 +8,7 @@ from typing import Any
 
 from .._dtypes import dtype as torch_dtype
 from .._size import Size
+from ..tensor._functions.generators import Generator
 from ..tensor._recording.flat import EXACT
 
 CONSTANTS = frozenset({int, bool, str, bytes, float, complex, type(None), type(Ellipsis), torch_dtype, Size})
@@ -36,6 +37,8 @@ def leaves(tree: Any, path: str, found: list[tuple[str, Any]], facts: list[tuple
         facts.append((path, "dict", tuple(tree)))
         for name, one in tree.items():
             leaves(one, f"{path}[{name!r}]", found, facts)
+    elif kind is Generator:
+        facts.append((path, "generator", tree))
     elif kind in CONSTANTS:
         facts.append((path, "constant", tree))
     else:
@@ -61,6 +64,9 @@ def check_lines(facts: list[tuple[str, str, Any]], scope: dict[str, Any]) -> lis
         elif kind == "dict":
             scope[name] = value
             lines.append(f"type({path}) is not dict or tuple({path}) != {name}")
+        elif kind == "generator":
+            scope["Generator"] = Generator
+            lines.append(f"type({path}) is not Generator")
         elif value is None or value is Ellipsis or type(value) is bool:
             lines.append(f"{path} is not {value!r}")
         else:
@@ -112,3 +118,13 @@ def rebuilt(tree: Any, leaf: Callable[[Any], str], scope: dict[str, Any], known:
         scope[name] = tree
         return name
     raise UnknownError(f"a result of type {kind.__name__}", is_result=True)
+
+
+def swapped(tree: Any, stand_ins: dict[int, Any]) -> Any:
+    """Return a structure with other things in the place of some, by their ids."""
+    kind = type(tree)
+    if kind in (tuple, list):
+        return kind([swapped(one, stand_ins) for one in tree])
+    if kind is dict:
+        return {name: swapped(one, stand_ins) for name, one in tree.items()}
+    return stand_ins.get(id(tree), tree)
