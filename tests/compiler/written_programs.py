@@ -70,7 +70,8 @@ class Sequence:
                 try:
                     results = function(*given)
                 except Exception as error:
-                    found.append((type(error).__name__, [seen(one, []) for one in given]))
+                    gradients = [one.grad for one in given if one.grad is not None]
+                    found.append((type(error).__name__, [seen(one, gradients) for one in given]))
                     continue
                 finally:
                     retrograd.set_grad_enabled(True)

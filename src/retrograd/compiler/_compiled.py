@@ -31,7 +31,7 @@ from ..tensor._functions.generators import Generator, default_generator
 from ._guards import compile_guards
 from ._optimizers import NotYetError, Stepped, stepped
 from ._purity import analyse
-from ._recording import record
+from ._recording import record, tensors_in
 from ._runner import RETRY, Record, code_of, runner
 from ._splitting import Obstacle, obstacle_of, split
 from ._traced import UnrecordableError
@@ -65,6 +65,10 @@ def usual(mode: Mode) -> tuple[Mode, str | None]:
     if plain != mode._replace(transforms=()):
         return mode, "it was called under a mode: hooks on saved tensors, anomaly detection, modes of the program's own"
     return _modes.setdefault(plain, unique(plain)), None
+
+
+class CutError(UnrecordableError):
+    """A function can be compiled only in parts that follow each other."""
 
 
 class Compiled:
@@ -170,8 +174,12 @@ class Compiled:
             except NotYetError:
                 pass
             except (UnrecordableError, UnknownError) as error:
-                self._go_eager(str(error))
                 self._divide(error)
+                if isinstance(error, CutError) and self.split is not None:  # all of it is compiled, in parts
+                    self._attempts = ATTEMPTS
+                    self.reasons.append(str(error))
+                    return None, None
+                self._go_eager(str(error))
                 return None, str(error)
             except Exception as error:  # eager will say it, if it is the function's own
                 return None, f"recording it failed: {type(error).__name__}: {error}"
@@ -233,6 +241,8 @@ class Compiled:
         found = record(
             lambda: self.function(*args, **kwargs), tensors, given, optimizers, [*own.values()], self._patterns
         )
+        if found.behind:
+            raise self._one_behind_another(found)
         made = Record(self.function, found, given, compile_guards(verdict.guards))
         made.miss = self._missed
         there: dict[int, str] = {}
@@ -240,6 +250,12 @@ class Compiled:
         containers(kwargs, "kwargs", there)
         found_at = [path for path, _ in paths.values()]
         return runner(made, mode, found_at, places, facts, streams, there, verdict.returned)
+
+    def _one_behind_another(self, found: Any) -> CutError:
+        """Say that a result is computed of another: a graph that has one node for both would not lead from one to the other."""
+        error = CutError("a result is computed of another one, whose gradient may be asked for")
+        error.obstacle = Obstacle()  # none of its statements, but all of them together
+        return error
 
     def _missed(self, pattern: frozenset[int]) -> None:
         """Note that gradients came of some results alone: functions are recorded with a backward for these from now on."""
@@ -326,15 +342,13 @@ class CompiledRegion(Compiled):
             self.as_it_is = self.split is None and not self.records and self._attempts > 1
         return result
 
-    def _record(self, mode: Any, args: Any, kwargs: Any) -> Any:
-        run = super()._record(mode, args, kwargs)
-        found = run.record.found
-        if found.seeds > 1 or (found.seeds and not found.freed and run.record.has_effects):
-            # The rest of the function could ask for the gradient of one result by another, or for those of one alone.
-            raise UnrecordableError(
-                "several results of a part of a function require gradients, or one that also writes"
-            )
-        return run
+    def _one_behind_another(self, found: Any) -> CutError:
+        error = super()._one_behind_another(found)
+        behind = {id(one) for one in found.behind}
+        named = zip(self.outputs, found.result, strict=True)
+        names = [name for name, value in named if any(id(one) in behind for one in tensors_in(value))]
+        error.obstacle = Obstacle(ends=frozenset(names))
+        return error
 
     def _first(self, run: Any, mode: Any, key: Any, args: Any, kwargs: Any) -> Any:
         result = super()._first(run, mode, key, args, kwargs)

@@ -41,8 +41,10 @@ def gradients_with_graph(call: Any, parts: Sequence[Any], in_eager: Callable[[],
 
     record = call.record
     seeds = [part for part in parts if part is not None]
-    if record.found.generators or not all(
-        type(one._array) is np.ndarray or isinstance(one._array, np.generic) for one in seeds
+    if (
+        record.found.generators
+        or record.has_effects
+        or not all(type(one._array) is np.ndarray or isinstance(one._array, np.generic) for one in seeds)
     ):
         return in_eager()
     key = tuple(None if part is None else part._edge is not None for part in parts)

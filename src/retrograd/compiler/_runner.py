@@ -40,6 +40,8 @@ class Record:
         self.differentiated = found.differentiated
         self.recorded = found.forward, found.backward  # as they were before groups were made
         self.has_effects = found.has_effects
+        hosted = any(step.kind == "host" for step in found.forward.steps)
+        self.takes_steps = hosted or any(one.used for one in found.optimizers)
         views = any(out.kind not in ("given", "made") for out in found.outputs.values())
         self.stays_outside = self.has_effects or found.touches_grads or views  # it is not for the inside of transforms
         found.forward = grouped(found.forward)
@@ -116,6 +118,10 @@ def runner(
     numbers = _number_lines(found, scope, lines)
     if found.gives_back or _keeps_streams(found):
         lines.append(f"streams = Streams({_streams(found, scope)})")
+    if _may_run_again(record):
+        copies = "".join(f"a{at}.copy('K'), " for at in found.writes)
+        held = "".join(f"None if (e := t{at}._extra) is None else e.grad, " for at in found.grads)
+        lines.append(f"before = ({copies}), ({held})")
     lines.append(f"found = program({', '.join([*[f'a{at}' for at in range(len(found.tensors))], *numbers])})")
     put_back = ["    streams.put_back()"] if found.gives_back else []
     lines += ["if found is None:", *put_back, "    return RETRY"]
@@ -286,6 +292,12 @@ def _one_tensor(at: int, name: str, tensor: Any, found: Recorded, scope: dict[st
     return lines
 
 
+def _may_run_again(record: Record) -> bool:
+    """Tell whether what a call changes must be kept: the function runs again if its backward is differentiated."""
+    found = record.found
+    return bool(found.seeds) and not found.freed and record.has_effects and not record.takes_steps
+
+
 def _effect_lines(found: Recorded) -> list[str]:
     lines = [f"a{at}.fill(count_of_{at})" for at in found.counted]
     for at, count in found.writes.items():
@@ -304,14 +316,16 @@ def _result_lines(record: Record, lines: list[str], scope: dict[str, Any]) -> di
         lines += [
             f"node = Node().begin(({edges}))",
             f"node.num_outputs = {found.seeds}",
+            f"node.labels = {tuple(found.labels)}",
             "node.done = node.arrived = none",
         ]
         if found.freed:
             lines += ["node.guard = Freed(None)", "node.call = node.saved = None"]
         else:
             start = len(found.forward.results) - len(found.saved)
-            stream = ", streams" if _keeps_streams(found) else ""
-            lines += [f"node.call = Call(record, args, kwargs, ({every}){stream})", f"node.saved = found[{start}:]"]
+            more = ", stream=streams" if _keeps_streams(found) else ""
+            more += ", before=before" if _may_run_again(record) else ""
+            lines += [f"node.call = Call(record, args, kwargs, ({every}){more})", f"node.saved = found[{start}:]"]
     texts: dict[int, str] = {}
     seed = 0
     for identity, out in found.outputs.items():

@@ -703,6 +703,8 @@ def tensor_text(tensor: Any, prefix: str | None = None, contents: str | None = N
     try:
         grad_fn = tensor.grad_fn
         name = None if grad_fn is None else type(grad_fn).__name__
+        if (labels := getattr(grad_fn, "labels", None)) is not None:  # of a compiled call: one node for several
+            name = labels[tensor.output_nr]
     except RuntimeError:  # a ForbiddenView
         name, kind = "Invalid", Tensor
     parameter = isinstance(tensor, Parameter)
