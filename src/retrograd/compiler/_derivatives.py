@@ -41,8 +41,10 @@ def gradients_with_graph(call: Any, parts: Sequence[Any], in_eager: Callable[[],
 
     record = call.record
     seeds = [part for part in parts if part is not None]
-    if record.found.generators or not all(
-        type(one._array) is np.ndarray or isinstance(one._array, np.generic) for one in seeds
+    if (
+        record.found.generators
+        or record.found.numbers
+        or not all(type(one._array) is np.ndarray or isinstance(one._array, np.generic) for one in seeds)
     ):
         return in_eager()
     key = tuple(None if part is None else part._edge is not None for part in parts)
@@ -105,7 +107,7 @@ def _recorded(record: Any, wanted: Wanted, call: Any, parts: Sequence[Any], args
     paths |= {id(one): ("", one) for one in captured}
     with using(grad=True, recording=None, transforms=()):
         tensors = [one for _, one in paths.values()]
-        found = record_call(lambda: function(given, seeds), tensors, count, patterns=wanted.patterns)
+        found = record_call(lambda _: function(given, seeds), tensors, count, patterns=wanted.patterns)
         made = Record(function, found, count, lambda function, args, kwargs: True)
         return runner(made, PLAIN, [path for path, _ in paths.values()], places, [])
 

@@ -19,10 +19,14 @@ import inspect
 import operator
 import sys
 from collections import OrderedDict
+from collections.abc import Sequence
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, cast
 
+from ..amp.grad_scaler import GradScaler
 from ..nn.modules.module import Module
+from ..optim.lr_scheduler import LRScheduler
+from ..optim.optimizer import Optimizer
 from ..tensor._recording.flat import EXACT
 from ..tensor._tensor import Tensor
 from . import _allowed as allowed
@@ -30,6 +34,7 @@ from ._calls import BUILTIN_CONTAINERS, Calls, Effect, describe
 from ._guards import ARGS, FUNCTION, KWARGS, MISSING, Guard, Source, constant, is_immutable, mro_of
 from ._lookups import IMMUTABLE_TYPE, Refused, flags, is_library_attribute, is_library_class, is_own_function, vars_of
 from ._module import OptimizedModule
+from ._numbers import Free
 from ._syntax import FunctionNode, Unreadable, syntax_of
 from ._values import (
     BOTH,
@@ -93,13 +98,20 @@ class Verdict(NamedTuple):
     tensors: list[tuple[Source, Any]]
     library_objects: list[tuple[Source, Any]]
     effects: list[Effect]
+    numbers: Sequence[Free] = ()  # of those that may change: where they are read
 
 
-def analyse(function: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Verdict:
-    """Prove that the Python of a call can be skipped when it is made again, or say why not. See Note [Purity]."""
+def analyse(
+    function: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None, free: frozenset[Any] = frozenset()
+) -> Verdict:
+    """Prove that the Python of a call can be skipped when it is made again, or say why not. See Note [Purity].
+
+    `free` are the keys of numbers that may be others in the next call. See Note [Numbers] in `_numbers.py`.
+    """
     kwargs = {} if kwargs is None else kwargs
     reason, place = "", None
     analysis = Analysis()
+    analysis.free = free
     try:
         analysis.run(function, args, kwargs)
     except Refused as refused:
@@ -110,7 +122,8 @@ def analyse(function: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | 
         reason, place = f"the proof itself failed ({type(error).__name__}: {error})", analysis.place
     guards = list(analysis.guards.values())
     tensors, objects = list(analysis.tensors.values()), list(analysis.objects.values())
-    return Verdict(not reason, reason, place, guards, tensors, objects, list(analysis.effects.values()))
+    effects, numbers = list(analysis.effects.values()), list(analysis.numbers.values())
+    return Verdict(not reason, reason, place, guards, tensors, objects, effects, numbers)
 
 
 class Frame:
@@ -245,6 +258,8 @@ class Analysis(Calls):
             callee = frozenset({Known(function, FUNCTION)})
             result = self.call(callee, Args(positional, keywords))
             if self.strict:
+                if self.scheduled and self.reads_rates:
+                    self.refuse("it reads an optimizer or a schedule that it steps, which counts after the program")
                 self.check_result(result)
                 return self.check_hooks()
             self.strict = not self.changed  # once more, to see whether every expression has a value
@@ -1324,6 +1339,10 @@ class Analysis(Calls):
             self.refuse(
                 f"it reads {source}.{name} of a {type(value).__qualname__}, which is not known to be without effects"
             )
+        if isinstance(value, (Optimizer, LRScheduler, GradScaler)) and not any(
+            name in names for names in allowed.STEPS.values()
+        ):
+            self.reads_rates = True
         kind, found = self.instance_attribute(one, name)
         if kind == "field":
             return self.found(tuple.__getitem__(value, found), self.at("item", source, found))
