@@ -42,7 +42,12 @@ from .unpacked import SavedTensor, computing_with_unpacked, indices_given_back, 
 from .unpacked import pack_value as pack_value
 
 # exact types: numpy.float64 is a subclass of float, but an array value here
-PYTHON_SCALARS = frozenset({bool, int, float, complex})
+PYTHON_SCALARS: set[type] = {
+    bool,
+    int,
+    float,
+    complex,
+}  # and what stands for such numbers while `torch.compile` records
 NDARRAY = np.ndarray
 # torch's own names for the classes that are written by hand in C++
 QUALIFIED = frozenset({"AccumulateGrad", "CopyBackwards", "CopySlices", "NotImplemented"})

@@ -187,10 +187,12 @@ MODULE_READS = frozenset(
     """parameters named_parameters buffers named_buffers children named_children modules named_modules get_submodule get_parameter
     get_buffer keys items values __len__ __iter__ __getitem__ __contains__""".split()  # noqa: SIM905
 )
-# Methods of library objects whose effects the recorder plays again. Schedulers and GradScaler count in Python, which it does not.
+# Methods of library objects whose effects the recorder plays again, or lets happen after the program.
 STEPS = {
     "Module": frozenset({"zero_grad", "requires_grad_"}),
     "Optimizer": frozenset({"step", "zero_grad"}),
+    "LRScheduler": frozenset({"step"}),
+    "GradScaler": frozenset({"scale", "unscale_", "step", "update"}),
 }
 # Methods of texts by what they return; the others return anything.
 OF_TEXTS: dict[str, type] = dict.fromkeys(

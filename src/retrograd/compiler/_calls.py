@@ -13,10 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..amp.grad_scaler import GradScaler
 from ..nn.modules import container
 from ..nn.modules import module as module_file
 from ..nn.modules.module import Module
 from ..optim import optimizer as optimizer_file
+from ..optim.lr_scheduler import LRScheduler
+from ..optim.optimizer import Optimizer
 from ..tensor._tensor import Tensor
 from . import _allowed as allowed
 from . import _transforms as transforms
@@ -85,6 +88,8 @@ class Calls(Lookups):
         self.effects: dict[tuple[Any, ...], Effect] = {}
         self.changed = False
         self.round = 0
+        self.scheduled = False  # a schedule is stepped, which changes rates after the program
+        self.reads_rates = False
         self.entered: Any = None  # the expression of a `with` statement that is looked at
 
     # ---- what the subclass does ----
@@ -628,6 +633,18 @@ class Calls(Lookups):
         self.note_object(owner)
         callables: list[Any] = []
         given = self.check_given(args.all(), f"{type(owner.value).__name__}.{name}", callables)
+        if isinstance(owner.value, LRScheduler):
+            self.scheduled = True
+        if type(owner.value) is GradScaler:
+            self.found(owner.value._enabled, self.at("attribute", owner.source, "_enabled"))
+            for one in given if name == "step" else ():
+                if (
+                    type(one) is not Known
+                    or not isinstance(one.value, Optimizer)
+                    or not is_library_class(type(one.value))
+                ):
+                    self.refuse(f"{owner.source}.step receives {describe(one)}")
+                self.step(one, "step", Args())
         for key, held in (vars_of(owner.value) or {}).items():
             where = self.at("attribute", owner.source, key)
             if key in STEP_HOOKS:
@@ -637,6 +654,13 @@ class Calls(Lookups):
                 self.guard(where, "empty")
             elif isinstance(held, FunctionType) and not is_own_function(held):
                 callables += self.found(held, where)
+            elif type(held) is list and any(isinstance(one, LRScheduler) for one in held):
+                self.guard(where, "identity", held)
+                for _, value in self.items(Known(held, where)):
+                    for one in value:
+                        if not is_library_class(type(one.value)):
+                            self.refuse(f"{owner.source} has a schedule of a class of the program's own")
+                        self.step(one, "step", Args())
             elif type(held) is list and any(callable(one) and not is_library_class(type(one)) for one in held):
                 self.guard(where, "identity", held)
                 functions = self.items(Known(held, where))

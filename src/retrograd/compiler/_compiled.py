@@ -25,22 +25,25 @@ from weakref import WeakSet
 from .._device import chosen_device
 from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode, unique
 from .._tracebacks import hide
+from ..amp.grad_scaler import GradScaler
 from ..nn.utils.parametrize import _open as blocks_that_keep_weights
 from ..tensor._base import told_of_changes
 from ..tensor._functions.generators import Generator, default_generator
 from ._guards import compile_guards
+from ._numbers import Free, NumberNeededError, Pending, ScaleOf, changed_numbers, constants_of, in_place_of
 from ._optimizers import NotYetError, Stepped, stepped
 from ._purity import analyse
 from ._recording import record, tensors_in
 from ._runner import RETRY, Record, code_of, runner
 from ._splitting import Obstacle, obstacle_of, split
 from ._traced import UnrecordableError
-from ._trees import UnknownError, containers, is_known, leaves
+from ._trees import UnknownError, containers, is_known, leaves, with_numbers
 from ._verifying import Trial
 
 LIMIT = 16  # records of one function
 ATTEMPTS = 4  # to record a function that has been split
 FEWEST = 4  # operations that make a region worth its guards
+NUMBERS = 4  # for which there was no record: it does not become an input of one
 OBJECTS = 3  # that a variable of a region may hold in turn, with a record for each
 _lock = threading.RLock()  # one recording at a time: tensors that others share hold traced arrays meanwhile
 _every: WeakSet[Compiled] = WeakSet()
@@ -86,6 +89,11 @@ class Compiled:
         self.split: Callable[..., Any] | None = None  # runs calls without a record, with parts of them compiled
         self._attempts = 0
         self._patterns: set[frozenset[int]] = set()  # results that got gradients without the others
+        self._free: set[Any] = (
+            set()
+        )  # numbers that change from call to call, by their keys: see Note [Numbers] in `_numbers.py`
+        self._fixed: set[Any] = set()  # those that must be constants all the same
+        self._pending: list[Pending] = []  # records that are to be tried with other numbers
         _every.add(self)
 
     def forget(self) -> None:
@@ -95,6 +103,9 @@ class Compiled:
         self.reasons.clear()
         self._refused.clear()
         self.split, self._attempts = None, 0
+        self._free.clear()
+        self._fixed.clear()
+        self._pending.clear()
 
     def run(self, mode: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a call for which there is no record."""
@@ -119,6 +130,11 @@ class Compiled:
                 result = run(mode, args, kwargs)
                 if result is not RETRY:
                     return result
+            for pending in list(self._pending):
+                if not (inside and pending.run.record.stays_outside):
+                    result = self._with_other_numbers(pending, mode, args, kwargs)
+                    if result is not RETRY:
+                        return result
             made, reason = self._made(mode, key, args, kwargs)
             if made is not None and inside and made.record.stays_outside:
                 made, reason = None, "it writes, or returns views, inside a transform"
@@ -145,11 +161,35 @@ class Compiled:
         trial = Trial(run, mode, args, kwargs, RETRY)
         expected = self.function(*args, **kwargs)
         wrong = trial.difference(expected)
-        if wrong is None:
-            self.records.insert(0, run)
-            self.shown.code = code_of(run.record)
-        else:
+        if wrong is not None:
             self._refuse(mode, key, f"the compiled program differs from eager: {wrong}")
+            return expected
+        pending = Pending(run)
+        if pending.untried:
+            self._pending.append(pending)
+        else:
+            self.records.insert(0, run)
+        self.shown.code = code_of(run.record)
+        return expected
+
+    def _with_other_numbers(self, pending: Pending, mode: Any, args: Any, kwargs: Any) -> Any:
+        """Run a record that was not tried with other numbers yet, or try it. See Note [Numbers] in `_numbers.py`."""
+        differ = pending.differing(self.function, args, kwargs)
+        if differ is None:
+            return RETRY
+        if not differ:
+            return pending.run(mode, args, kwargs)
+        trial = Trial(pending.run, mode, args, kwargs, RETRY)
+        if trial.is_for_another_call:
+            return RETRY
+        expected = self.function(*args, **kwargs)
+        pending.untried -= differ
+        if trial.difference(expected) is not None:
+            self._fixed |= differ
+            self._pending.remove(pending)
+        elif not pending.untried:
+            self._pending.remove(pending)
+            self.records.insert(0, pending.run)
         return expected
 
     def _go_eager(self, reason: str) -> None:
@@ -206,11 +246,30 @@ class Compiled:
         self._go_eager(reason)
 
     def _record(self, mode: Any, args: Any, kwargs: Any) -> Any:
+        """Record a call, with numbers that change as inputs where that can be."""
+        known = [*self.records, *(one.run for one in self._pending)]
+        self._free |= changed_numbers([run.record for run in known], self.function, args, kwargs)
+        free = frozenset(self._free - self._fixed)
+        while free:
+            try:
+                return self._record_with(free, mode, args, kwargs)
+            except NotYetError:
+                raise
+            except NumberNeededError as error:
+                self._fixed |= error.keys
+                free -= error.keys
+            except (UnrecordableError, Exception):  # whatever could not be done with what stands for numbers
+                run = self._record_with(frozenset(), mode, args, kwargs)
+                self._fixed |= free
+                return run
+        return self._record_with(free, mode, args, kwargs)
+
+    def _record_with(self, free: frozenset[Any], mode: Any, args: Any, kwargs: Any) -> Any:
         places: list[tuple[str, Any]] = []
         facts: list[tuple[str, str, Any]] = []
         leaves(args, "args", places, facts)
         leaves(kwargs, "kwargs", places, facts)
-        verdict = analyse(self.function, args, kwargs)
+        verdict = analyse(self.function, args, kwargs, free)
         if not verdict.pure:
             place = "" if verdict.place is None else f" ({verdict.place[0]}:{verdict.place[1]})"
             error = UnrecordableError(f"{verdict.reason}{place}")
@@ -238,16 +297,38 @@ class Compiled:
         own = {id(value): value for _, value in streams if value is not default_generator}
         if mode.autocast is not None and any(isinstance(value, type) for _, value in verdict.library_objects):
             raise UnrecordableError("a custom Function under autocast: its backward may run under another mode")
-        found = record(
-            lambda: self.function(*args, **kwargs), tensors, given, optimizers, [*own.values()], self._patterns
-        )
+        numbers: list[Free] = list(verdict.numbers)
+        for free_one in numbers:
+            free_one.holder = None if free_one.given else free_one.source.base.read(self.function, args, kwargs)  # type: ignore[union-attr]
+        outside = [number for number in numbers if not number.given]
+        if outside and threading.active_count() > 1:  # who would see what stands for them
+            raise NumberNeededError(
+                "a number of Python's, while other threads run", frozenset(number.key for number in outside)
+            )
+
+        there: dict[int, str] = {}
+
+        def call(stand_ins: list[Any]) -> Any:
+            pairs = list(zip(numbers, stand_ins, strict=True))
+            by_path = {one.source.text: thing for one, thing in pairs if one.given}
+            own_args, own_kwargs = with_numbers(args, "args", by_path), with_numbers(kwargs, "kwargs", by_path)
+            containers(own_args, "args", there)
+            containers(own_kwargs, "kwargs", there)
+            with in_place_of([(one, thing) for one, thing in pairs if one in outside]):
+                return self.function(*own_args, **own_kwargs)
+
+        numbers += scales(verdict)
+        found = record(call, tensors, given, optimizers, [*own.values()], self._patterns, numbers)
         if found.behind:
             raise self._one_behind_another(found)
+        given_numbers = {one.source.text: type(one.thing) for one in numbers if one.given}
+        facts = [
+            (path, "number", given_numbers[path]) if path in given_numbers else (path, kind, value)
+            for path, kind, value in facts
+        ]
         made = Record(self.function, found, given, compile_guards(verdict.guards))
         made.miss = self._missed
-        there: dict[int, str] = {}
-        containers(args, "args", there)
-        containers(kwargs, "kwargs", there)
+        made.constants = constants_of(verdict.guards)
         found_at = [path for path, _ in paths.values()]
         return runner(made, mode, found_at, places, facts, streams, there, verdict.returned)
 
@@ -264,6 +345,19 @@ class Compiled:
             self.records[:] = [
                 run for run in self.records if pattern in run.record.backwards or not run.record.found.seeds
             ]
+
+
+def scales(verdict: Any) -> list[Free]:
+    """Return the scales of the GradScalers that a function uses, which are inputs of its program."""
+    found: list[Free] = []
+    for _, value in verdict.library_objects:
+        if type(value) is GradScaler and value._enabled:
+            if value._scale is None:
+                raise NotYetError("a GradScaler has no scale yet")
+            if value._progress:
+                raise UnrecordableError("a GradScaler in the middle of an iteration")
+            found.append(ScaleOf(value))
+    return found
 
 
 def _optimizers_of(verdict: Any) -> list[Stepped]:
@@ -299,7 +393,7 @@ class CompiledRegion(Compiled):
         super().__init__(function)
         self.inputs, self.outputs = inputs, outputs
         self.as_it_is = False  # it is too small, or there is nothing that can be compiled
-        self._numbers: dict[str, Any] = {}  # numbers for which there is a record, by the variable
+        self._numbers: dict[str, set[Any]] = {}  # by the variable: numbers for which there was no record
         self._objects: dict[str, list[Any]] = {}  # likewise other things, from outside
 
     def run(self, mode: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -316,8 +410,11 @@ class CompiledRegion(Compiled):
         """Return the variables that hold another number, or again another object, than for the records that are there."""
         found = set()
         for name, value in zip(self.inputs, args, strict=True):
-            if type(value) in (int, float) and self._numbers.setdefault(name, value) != value:
-                found.add(name)
+            if type(value) in (int, float):
+                seen = self._numbers.setdefault(name, set())
+                seen.add(value)
+                if len(seen) > NUMBERS:
+                    found.add(name)
         names = self.function.__code__.co_freevars
         for name, cell in zip(names, self.function.__closure__ or (), strict=True):
             known = self._objects.setdefault(name, [])

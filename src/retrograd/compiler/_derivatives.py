@@ -44,6 +44,7 @@ def gradients_with_graph(call: Any, parts: Sequence[Any], in_eager: Callable[[],
     if (
         record.found.generators
         or record.has_effects
+        or record.found.numbers
         or not all(type(one._array) is np.ndarray or isinstance(one._array, np.generic) for one in seeds)
     ):
         return in_eager()
@@ -107,7 +108,7 @@ def _recorded(record: Any, wanted: Wanted, call: Any, parts: Sequence[Any], args
     paths |= {id(one): ("", one) for one in captured}
     with using(grad=True, recording=None, transforms=()):
         tensors = [one for _, one in paths.values()]
-        found = record_call(lambda: function(given, seeds), tensors, count, patterns=wanted.patterns)
+        found = record_call(lambda _: function(given, seeds), tensors, count, patterns=wanted.patterns)
         made = Record(function, found, count, lambda function, args, kwargs: True)
         return runner(made, PLAIN, [path for path, _ in paths.values()], places, [])
 

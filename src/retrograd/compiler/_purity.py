@@ -23,7 +23,10 @@ from collections.abc import Sequence
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, cast
 
+from ..amp.grad_scaler import GradScaler
 from ..nn.modules.module import Module
+from ..optim.lr_scheduler import LRScheduler
+from ..optim.optimizer import Optimizer
 from ..tensor._recording.flat import EXACT
 from ..tensor._tensor import Tensor
 from . import _allowed as allowed
@@ -31,6 +34,7 @@ from ._calls import BUILTIN_CONTAINERS, Calls, Effect, describe
 from ._guards import ARGS, FUNCTION, KWARGS, MISSING, Guard, Source, constant, is_immutable, mro_of
 from ._lookups import IMMUTABLE_TYPE, Refused, flags, is_library_attribute, is_library_class, is_own_function, vars_of
 from ._module import OptimizedModule
+from ._numbers import Free
 from ._syntax import FunctionNode, Unreadable, syntax_of
 from ._values import (
     BOTH,
@@ -95,15 +99,22 @@ class Verdict(NamedTuple):
     tensors: list[tuple[Source, Any]]
     library_objects: list[tuple[Source, Any]]
     effects: list[Effect]
+    numbers: Sequence[Free] = ()  # of those that may change: where they are read
     returned: Sequence[Any] = ()
     at: ast.expr | ast.stmt | None = None
 
 
-def analyse(function: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Verdict:
-    """Prove that the Python of a call can be skipped when it is made again, or say why not. See Note [Purity]."""
+def analyse(
+    function: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None, free: frozenset[Any] = frozenset()
+) -> Verdict:
+    """Prove that the Python of a call can be skipped when it is made again, or say why not. See Note [Purity].
+
+    `free` are the keys of numbers that may be others in the next call. See Note [Numbers] in `_numbers.py`.
+    """
     kwargs = {} if kwargs is None else kwargs
     reason, place = "", None
     analysis = Analysis()
+    analysis.free = free
     try:
         analysis.run(function, args, kwargs)
     except Refused as refused:
@@ -114,7 +125,8 @@ def analyse(function: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | 
         reason, place = f"the proof itself failed ({type(error).__name__}: {error})", analysis.place
     guards = list(analysis.guards.values())
     tensors, objects = list(analysis.tensors.values()), list(analysis.objects.values())
-    found = tensors, objects, list(analysis.effects.values())
+    effects, numbers = list(analysis.effects.values()), list(analysis.numbers.values())
+    found = tensors, objects, effects, numbers
     return Verdict(not reason, reason, place, guards, *found, analysis.returned_containers, analysis.looked_at)
 
 
@@ -253,6 +265,8 @@ class Analysis(Calls):
             result = self.call(callee, Args(positional, keywords))
             if self.strict:
                 self.looked_at = None
+                if self.scheduled and self.reads_rates:
+                    self.refuse("it reads an optimizer or a schedule that it steps, which counts after the program")
                 self.check_result(result)
                 return self.check_hooks()
             self.strict = not self.changed  # once more, to see whether every expression has a value
@@ -1335,6 +1349,10 @@ class Analysis(Calls):
             self.refuse(
                 f"it reads {source}.{name} of a {type(value).__qualname__}, which is not known to be without effects"
             )
+        if isinstance(value, (Optimizer, LRScheduler, GradScaler)) and not any(
+            name in names for names in allowed.STEPS.values()
+        ):
+            self.reads_rates = True
         kind, found = self.instance_attribute(one, name)
         if kind == "field":
             return self.found(tuple.__getitem__(value, found), self.at("item", source, found))

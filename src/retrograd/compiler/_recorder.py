@@ -14,9 +14,11 @@ from .. import _random
 from .._core.arrays import raw_leaf
 from .._modes import current_mode
 from .._places import describe, user_frame
+from ..tensor._base import wrap
 from ..tensor._functions.generators import default_generator
+from ._numbers import Number
 from ._program import Buffer, Step, Value, values_in
-from ._traced import COMPUTING, Traced, TracedObject, UnrecordableError, bare
+from ._traced import COMPUTING, STANDING, Traced, TracedObject, UnrecordableError, bare
 
 STREAM = -2  # the number of memory that is none, but a stream of random numbers
 
@@ -75,6 +77,45 @@ class Recorder:
         self.numbers.append(made.value)
         return made
 
+    def free_number(self, thing: Any, key: Any) -> Number:
+        """Return what stands for a number of Python's that is another in every call."""
+        made = Number(self, thing, Value(self._name("n"), None, None), frozenset({key}))
+        self.numbers.append(made.value)
+        return made
+
+    def computed(self, function: Any, label: str, args: Sequence[Any]) -> Number:
+        """Add arithmetic with numbers of Python's as a step."""
+        step = Step("call", function, label, (), {})
+        self._begin(step, args, {}, ())
+        made = Value(self._name("n"), None, None)
+        step.makes = [made]
+        self._finish(step)
+        keys = frozenset().union(*(one.keys for one in args if type(one) is Number))
+        return Number(self, function(*bare(tuple(args))), made, keys)
+
+    def decided(self, function: Any, label: str, args: Sequence[Any]) -> bool:
+        """Answer a question about numbers of Python's, as the program will have to find it, too."""
+        found = self.computed(function, label, args)
+        step = Step("check", bool, "check", (), {})
+        self._begin(step, (found, found.thing), {}, ())
+        self._finish(step)
+        return bool(found.thing)
+
+    def _with_arrays(self, args: Sequence[Any]) -> Sequence[Any]:
+        """Return arguments of an elementwise function, with numbers of Python's as arrays: these can be read by kernels."""
+        dtypes = {one.array.dtype for one in args if type(one) is Traced}
+        if len(dtypes) != 1:
+            return args
+        return tuple([self._as_array(one.beside(*dtypes), *dtypes) if type(one) is Number else one for one in args])
+
+    def _as_array(self, number: Number, dtype: Any) -> Traced:
+        step = Step("call", np.asarray, "asarray", (), {})
+        self._begin(step, (number, dtype), {}, ())
+        traced = self._result(np.asarray(number.thing, dtype), ())
+        step.makes = [traced.value]
+        self._finish(step)
+        return traced
+
     def constant(self, array: Any) -> Any:
         """Return a traced array for one that was made of nothing but Python's numbers and sizes."""
         if type(array) is not np.ndarray:
@@ -118,7 +159,7 @@ class Recorder:
     def _argument(self, tree: Any) -> Any:
         """Return an argument as a step has it: values in the place of arrays."""
         kind = type(tree)
-        if kind is Traced or kind is TracedObject:
+        if kind is Traced or kind in STANDING:
             if tree.value is None:
                 self.refuse("memory is read of which the function was given a part")
             return tree.value
@@ -156,6 +197,8 @@ class Recorder:
         """Run a function on the arrays, and add it as a step."""
         if current_mode().recording is not self:
             return COMPUTING.call(kind, function, label, args, options)
+        if name is not None and any(type(one) is Number for one in args):
+            args = self._with_arrays(args)
         step = Step(
             kind, owner if owner is not None and owner.__name__ == label else function, label, (), {}, name=name
         )
@@ -167,6 +210,9 @@ class Recorder:
         """Run a fused operation, and add it as a step whose last result is what its backward reads."""
         from ._fused_steps import forward_of
 
+        for one in params.values():
+            if type(one) is Number:
+                one._needed()
         function = forward_of(operation, params)
         step = Step("call", function, operation.name, (), {})
         self._begin(step, arrays, {}, ())
@@ -291,6 +337,18 @@ class Recorder:
                 buffer.written = True
                 step.writes.append(buffer)
         self._finish(step)
+
+    def call_after(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], changed: Sequence[Any]) -> None:
+        """Let a method of an object of the library, the first argument, be called after the program; it changes some objects."""
+        self.session.call_after(function, args, kwargs, changed)
+
+    def number_of(self, scaler: Any) -> Number:
+        """Return what stands for the scale of a GradScaler."""
+        return self.session.number_of(scaler)  # type: ignore[no-any-return]
+
+    def scale_of(self, scaler: Any) -> Any:
+        """Return the scale of a GradScaler as a tensor."""
+        return wrap(self._as_array(self.number_of(scaler), np.dtype(np.float32)))
 
     def call_later(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let the program call a step of an optimizer."""

@@ -32,10 +32,12 @@ from ..tensor._aliasing.views import GRAD, MULTIPLE, NO_GRAD, NOWHERE
 from ..tensor._base import LEAF, Extra, wrap
 from ..tensor._functions.generators import default_generator
 from ..tensor._recording.flat import EXACT
+from ._numbers import Free, ScaleOf
 from ._optimizers import Stepped
 from ._program import Program, Step, Value, is_dynamic, may_refuse
 from ._recorder import Recorder, Streams
 from ._traced import Traced, UnrecordableError
+from ._trees import Kept
 
 MOST_ALONE = 4  # results of a function that writes, each of which may get a gradient alone
 VIEWS = (GRAD, MULTIPLE, NO_GRAD)  # where views are made that a program can make again
@@ -83,6 +85,7 @@ class Recorded:
         self.tensors: list[Any] = []  # the inputs: those that were given, behind them gradients that they had
         self.owners: list[int] = []  # whose gradients these are
         self.writes: dict[int, int] = {}  # by how many writes the version of an input advances
+        self.after: list[tuple[Any, Any, Any]] = []  # what is called after the program, with its arguments
         self.grads: dict[int, int | None] = {}  # inputs that have another `.grad`: its place among the results, or None
         self.optimizers: list[Stepped] = []  # whose steps can be part of the program
         self.counted: list[int] = []  # inputs that count their steps
@@ -91,6 +94,7 @@ class Recorded:
         self.draws = False  # random numbers are drawn from the default stream
         self.inference = current_mode().inference  # it was recorded in inference mode
         self.generators: list[Any] = []  # streams of the program's own, which are the first of the numbers that go in
+        self.numbers: list[Free] = []  # of Python's, which are the next
         self.gives_back = False  # whether the program may find that it is not for a call after it has drawn
         self.shares_memory = False  # tensors from outside share memory
         self.steps: list[Step] = []
@@ -98,7 +102,7 @@ class Recorded:
     @property
     def has_effects(self) -> bool:
         """Tell whether a call changes anything that was there."""
-        return bool(self.writes or self.grads) or any(step.kind == "host" for step in self.forward.steps)
+        return bool(self.writes or self.grads or self.after) or any(step.kind == "host" for step in self.forward.steps)
 
 
 class GradientsTouched(UnrecordableError):  # noqa: N818 - it asks for another recording
@@ -165,23 +169,25 @@ def reason_against(tensor: Any) -> str | None:
 
 
 def record(
-    function: Callable[[], Any],
+    function: Callable[[list[Any]], Any],
     tensors: list[Any],
     given: int,
     optimizers: Sequence[Stepped] = (),
     generators: Sequence[Any] = (),
     patterns: Iterable[frozenset[int]] = (),
+    numbers: Sequence[Free] = (),
 ) -> Recorded:
     """Record a call of `function`, which reaches these tensors and no others; the first ones are its arguments.
 
     The last ones are the states of `optimizers`, whose steps can be part of the program. `generators` are streams of random numbers
-    from which it may draw besides the default one. `patterns` say of which results alone gradients may come.
+    from which it may draw besides the default one. `patterns` say of which results alone gradients may come. `numbers` are those of
+    Python's that are inputs: `function` is called with what stands for them.
     """
     try:
-        return _Session(function, tensors, given, False, list(optimizers), generators, patterns).run()
+        return _Session(function, tensors, given, False, list(optimizers), generators, patterns, numbers).run()
     except GradientsTouched:
         again = [Stepped(one.optimizer) for one in optimizers]
-        return _Session(function, tensors, given, True, again, generators, patterns).run()
+        return _Session(function, tensors, given, True, again, generators, patterns, numbers).run()
 
 
 class _Session:
@@ -189,13 +195,14 @@ class _Session:
 
     def __init__(
         self,
-        function: Callable[[], Any],
+        function: Callable[[list[Any]], Any],
         tensors: list[Any],
         given: int,
         touches_grads: bool,
         optimizers: list[Stepped],
         generators: Sequence[Any],
         patterns: Iterable[frozenset[int]],
+        numbers: Sequence[Free],
     ) -> None:
         self.function, self.given, self.patterns = function, given, patterns
         self.found = Recorded()
@@ -211,8 +218,12 @@ class _Session:
         self.found.generators = [*generators]
         for generator in generators:
             self.recorder.add_generator(generator)
+        self.found.numbers = list(numbers)
+        self.numbers = [self.recorder.free_number(one.thing, one.key) for one in numbers]
         self.before: list[Snapshot] = []
         self.kept: list[Any] = []  # results that the program makes
+        self.changed: list[Any] = []  # what is changed after the program
+        self.scalers = [one.holder for one in numbers if type(one) is ScaleOf]
         self.first: dict[int, Any] = {}  # the gradients before the call, and those that the program has handed out
         self.graded = [at for at, one in enumerate(self.tensors[: len(tensors)]) if one._edge is LEAF]
 
@@ -244,11 +255,13 @@ class _Session:
             for at in self.graded:
                 self.first[at] = self.tensors[at]._extra.__dict__.get("grad")
             with using(recording=recorder, transforms=()):
-                found.result = self.function()
+                found.result = self.function(self.numbers)
                 self._finish()
             return found
         finally:
             recorder.rolled_back()
+            for scaler in self.scalers:
+                scaler._progress = {}
             for one in self.before:
                 one.restore()
             moved = streams.have_moved()
@@ -265,11 +278,33 @@ class _Session:
         tensor._storage = None
         tensor._extra = _Inner() if not leaf else Extra() if self.found.touches_grads else _Unprepared()
 
+    # ---- what is called after the program ----
+    def call_after(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], changed: Any
+    ) -> None:
+        """Let a method of a schedule or a scaler be called after the program: it counts, and sets what no step of the program reads."""
+        self.found.after.append((function, (Kept(args[0]), *args[1:]), kwargs))
+        self.changed += changed
+
+    def need_current(self, thing: Any) -> None:
+        """Refuse to use what is changed after the program only."""
+        if any(one is thing for one in self.changed):
+            raise UnrecordableError(f"a {type(thing).__name__} is used after it was changed in the same call")
+
+    def number_of(self, scaler: Any) -> Any:
+        """Return what stands for the scale of a GradScaler."""
+        self.need_current(scaler)
+        for one, number in zip(self.found.numbers, self.numbers, strict=True):
+            if one.holder is scaler and type(one) is ScaleOf:
+                return number
+        raise UnrecordableError("a GradScaler is used that the analysis of the function has not found")
+
     # ---- what optimizers do: see Note [Steps inside] in `_optimizers.py`; the others are called, not recorded ----
     def call_later(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let the program call a step of an optimizer at this point, with the gradients that there are by now."""
         if len(args) != 1 or kwargs:
             raise UnrecordableError("an optimizer's step with a closure")
+        self.need_current(args[0])
         if not self.found.touches_grads:
             raise GradientsTouched("an optimizer's step reads gradients")
         for one in self.found.optimizers:
@@ -322,13 +357,17 @@ class _Session:
                 one.optimizer.state[param]["step"]
                 for kin in one.kins.values()
                 if kin.step is not None
-                for param in kin.updated
+                for param in kin.updated.values()
             ]
             found.counted += [places[id(counter)] for counter in counters]
         values: list[Value] = []
         memories: list[Any] = []
         differentiable: list[Any] = []
-        for out in tensors_in(found.result):
+        for scaler in self.scalers:
+            if scaler._progress:
+                state = {key: (one.stage, one.found_inf) for key, one in scaler._progress.items()}
+                found.after.append((type(scaler)._go_on, (Kept(scaler), Kept(state)), {}))
+        for out in tensors_in([found.result, found.after]):
             self._note_output(out, places, values, memories, differentiable)
         for at in self.graded if found.touches_grads else ():
             grad = tensors[at]._extra.grad

@@ -24,7 +24,7 @@ from ..tensor._recording.record import mark_inference
 from ._backward import Call, CompiledBackward
 from ._groups import grouped
 from ._recorder import Streams
-from ._recording import Recorded
+from ._recording import Recorded, stop_at_optimizers
 from ._trees import check_lines, rebuilt
 
 NDARRAY = np.ndarray
@@ -59,6 +59,7 @@ class Record:
             None
         )  # is told of results that get gradients alone
         self.derivatives: dict[Any, Any] = {}  # see `_derivatives.py`
+        self.constants: list[Any] = []  # numbers of Python's that it takes for constants: see `constants_of`
         self.differentiable = _chooser(found)
         self.tensors: Callable[..., list[Any]]  # the tensors of a call, behind them their gradients
         self.streams: Callable[..., list[Any]]  # the streams of random numbers from which it draws
@@ -129,8 +130,12 @@ def runner(
     texts = _result_lines(record, lines, scope)
     there = {} if there is None else there
     for number, one in enumerate(kept):
-        scope[f"kept_{number}"] = one
-        there.setdefault(id(one), f"kept_{number}")
+        scope[f"returned_{number}"] = one
+        there.setdefault(id(one), f"returned_{number}")
+    for number, (function, given, named) in enumerate(found.after):
+        scope |= {f"after{number}": function, "on_trial": stop_at_optimizers.get}
+        tree = rebuilt((given, named), lambda tensor: texts[id(tensor)], scope, dict(there))
+        lines += ["if not on_trial():", f"    given, named = {tree}", f"    after{number}(*given, **named)"]
     lines.append(f"return {rebuilt(found.result, lambda tensor: texts[id(tensor)], scope, there)}")
     text = "\n".join(["def run(mode, args, kwargs):", *[f"    {line}" for line in lines]])
     run: Any = emit("a call of a compiled function", text, scope)["run"]
@@ -174,13 +179,16 @@ def _finding_lines(paths: list[str], found: Recorded, scope: dict[str, Any]) -> 
 def _number_lines(found: Recorded, scope: dict[str, Any], lines: list[str]) -> list[str]:
     """Write how the numbers of optimizers are computed, and return their names in the order of the program's inputs."""
     places = {id(tensor): at for at, tensor in enumerate(found.tensors)}
-    names = {at: f"n{at}" for at in range(len(found.generators))}
+    names = {at: f"n{at}" for at in range(len(found.generators) + len(found.numbers))}
+    lines += _free_number_lines(found, scope)
     for number, one in enumerate(found.optimizers):
         if not one.used:
             continue
         scope[f"count{number}"] = one.counter()
         counts = [places[id(one.optimizer.state[param]["step"])] for param in one.counts]
-        lines.append(f"now = count{number}({', '.join(f'a{at}' for at in counts)})")
+        # what cannot be computed raises in eager, when gradients are there
+        lines += ["try:", f"    now = count{number}({', '.join(f'a{at}' for at in counts)})"]
+        lines += ["except Exception:", "    return RETRY"]
         lines += _refusing(["now is None"])
         own = [f"count_of_{at}" for at in counts]
         for _, _, place in one.used:
@@ -188,6 +196,16 @@ def _number_lines(found: Recorded, scope: dict[str, Any], lines: list[str]) -> l
             own.append(names[place])
         lines.append(f"{''.join(f'{name}, ' for name in own)}= now")
     return [names[place] for place in sorted(names)]
+
+
+def _free_number_lines(found: Recorded, scope: dict[str, Any]) -> list[str]:
+    """Write how numbers of Python's are found."""
+    lines = []
+    for at, one in enumerate(found.numbers, len(found.generators)):
+        expression = one.expression(f"holder{at}", scope)
+        lines += _refusing([refused]) if (refused := one.refused(f"holder{at}")) else []
+        lines.append(f"n{at} = {expression}")
+    return lines
 
 
 def _generator_lines(found: Recorded, places: Sequence[tuple[str, Any]], scope: dict[str, Any]) -> list[str]:

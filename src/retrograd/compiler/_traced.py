@@ -177,7 +177,7 @@ def bare(tree: Any) -> Any:
         return {name: bare(one) for name, one in tree.items()}
     if kind is slice:
         return slice(bare(tree.start), bare(tree.stop), bare(tree.step))
-    return tree.thing if kind is TracedObject else tree
+    return tree.thing if kind in STANDING else tree
 
 
 class TracedObject:
@@ -187,6 +187,9 @@ class TracedObject:
 
     def __init__(self, thing: Any, value: Any) -> None:
         self.thing, self.value = thing, value
+
+
+STANDING: set[type] = {TracedObject}  # classes whose objects stand for a `thing`; `_numbers.py` adds its own
 
 
 class TracedNamespace:

@@ -14,6 +14,13 @@ from ..tensor._recording.flat import EXACT
 CONSTANTS = frozenset({int, bool, str, bytes, float, complex, type(None), type(Ellipsis), torch_dtype, Size})
 
 
+class Kept:
+    """Something that is the very same in every call."""
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+
+
 class UnknownError(Exception):
     """A structure holds what cannot be guarded or made again; `is_result` tells of one that is returned."""
 
@@ -64,6 +71,9 @@ def check_lines(facts: list[tuple[str, str, Any]], scope: dict[str, Any]) -> lis
         elif kind == "dict":
             scope[name] = value
             lines.append(f"type({path}) is not dict or tuple({path}) != {name}")
+        elif kind == "number":
+            scope[f"{name}_type"] = value
+            lines.append(f"type({path}) is not {name}_type")
         elif kind == "generator":
             scope["Generator"] = Generator
             lines.append(f"type({path}) is not Generator")
@@ -117,7 +127,23 @@ def rebuilt(tree: Any, leaf: Callable[[Any], str], scope: dict[str, Any], known:
         name = f"constant_{len(scope)}"
         scope[name] = tree
         return name
+    if kind is Kept:
+        name = f"kept_{len(scope)}"
+        scope[name] = tree.thing
+        return name
     raise UnknownError(f"a result of type {kind.__name__}", is_result=True)
+
+
+def with_numbers(tree: Any, path: str, numbers: dict[str, Any]) -> Any:
+    """Return a structure with other things in the place of numbers, by the expressions that lead to them."""
+    kind = type(tree)
+    if kind not in (tuple, list, dict):
+        return numbers.get(path, tree)
+    parts = list(tree.items() if kind is dict else enumerate(tree))
+    made = [with_numbers(one, f"{path}[{name!r}]", numbers) for name, one in parts]
+    if all(new is one for new, (_, one) in zip(made, parts, strict=True)):
+        return tree
+    return dict(zip(tree, made, strict=True)) if kind is dict else kind(made)
 
 
 def swapped(tree: Any, stand_ins: dict[int, Any]) -> Any:

@@ -45,6 +45,7 @@ class Trial:
         self.streams = Streams(self.record.streams(args, kwargs))
         self.versions = [_version(one) for one in self.tensors]
         self.made: Any = None
+        self.is_for_another_call = False
         self.change = 0.0  # by how much the program has changed a parameter at most
         self._try()
 
@@ -77,6 +78,7 @@ class Trial:
             stop_at_optimizers.reset(token)
         if result is self.retry:
             self.wrong = "its guards do not hold right after it was recorded"
+            self.is_for_another_call = True
             return None
         return self._described(result, [0] * len(self.tensors))
 
