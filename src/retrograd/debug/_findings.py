@@ -13,7 +13,7 @@ from .._places import at_line, is_own
 from .._readable import counted
 from ._gradient_flow import Flow
 from ._statistics import Statistics
-from ._trace import BACKWARD, FORWARD, Finding, Operation, Step, Trace, Value
+from ._trace import BACKWARD, FORWARD, NONE, SAVED, Finding, Operation, Step, Trace, Value
 
 MASKS = ("masked_fill", "masked_fill_", "full", "full_like", "where", "tensor", "fill_")
 MOST = 8  # findings of a kind, names in a finding
@@ -23,6 +23,7 @@ MORE = {  # than MOST, by kind: what they are called
     "vanished": ("more case", "of a gradient that vanishes or explodes"),
     "missing": ("more parameter", "without a gradient"),
     "cut": ("more place", "at which a gradient is cut"),
+    "meant": ("more place", "at which a gradient is cut on purpose"),
 }
 
 
@@ -62,32 +63,51 @@ def _ran(trace: Trace, step: Step) -> str:
 def of_unused(names: list[str]) -> Iterable[Finding]:
     """Say which parameters no operation has taken."""
     if names:
-        more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
         is_one = len(names) == 1
         text = (
-            f"{', '.join(names[:MOST])}{more} {'is' if is_one else 'are'} never used: "
+            f"{_listed(names)} {'is' if is_one else 'are'} never used: "
             f"no operation of the recording takes {'it' if is_one else 'them'}"
         )
         yield Finding("unused", text)
 
 
-def find_all(trace: Trace, roots: set[int], reached: set[int], unreached: dict[int, str]) -> Iterable[Finding]:
-    """Return what stands out in a trace; `roots`: operations from which a backward began, the others are numbers of leaves."""
-    yield from _gathered(_not_finite(trace))
-    yield from _gathered(_stopped(trace))
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:MOST]) + (f" and {len(names) - MOST} more" if len(names) > MOST else "")
+
+
+def find_all(
+    trace: Trace, roots: set[int], reached: set[int], unreached: dict[int, str], stepped: set[int] | None = None
+) -> None:
+    """Note what stands out in a trace.
+
+    `roots` are operations from which a backward began, the others numbers of leaves. `stepped` are those that an optimizer has; None if
+    none has taken a step.
+    """
     leads = _leading_to(trace, roots)
-    yield from _gathered(_leaves(trace, reached, unreached, leads))
-    yield from _gathered(_cuts(trace, leads))
+    cuts = [*_cuts(trace, leads)]
+    trace.findings += _gathered(_not_finite(trace))
+    trace.findings += _gathered(_stopped(trace))
+    trace.findings += _gathered(_far_from_one(trace))
+    trace.findings += _gathered(_missing(trace, unreached.keys() - reached, unreached, leads, stepped))
+    trace.findings += _gathered(one for one in cuts if one.kind == "cut")
+    trace.meant_cuts += _gathered(one for one in cuts if one.kind == "meant")
 
 
 def nothing_found(trace: Trace) -> str:
-    """Say what was looked for in vain; of gradients nothing is known where no backward ran."""
+    """Say what was looked for in vain; of gradients nothing is known where no backward ran, of values where none was looked at."""
     if not trace.operations:
         return "No operation was recorded."
-    has_gradients = any(step.kind == BACKWARD for step in trace.steps)
-    gradients = ", no gradient that vanishes, is cut or missing" if has_gradients else ""
-    unused = ", no parameter that is never used" if trace.is_whole else ""
-    return f"No NaN, no infinity{gradients}{unused}."
+    knows_values = trace.values != NONE
+    found = ["no NaN", "no infinity"] if knows_values else []
+    if trace.values == SAVED:
+        found[-1] += " in what the graph has kept"
+    if any(step.kind == BACKWARD for step in trace.steps):
+        found.append(f"no gradient that {'vanishes, ' * knows_values}is cut or missing")
+    if trace.is_whole:
+        found.append("no parameter that is never used")
+    text = f"{', '.join(found)}." if found else ""
+    unknown = "" if knows_values else "Values were not looked at (statistics=False)."
+    return f"{text[:1].upper()}{text[1:]} {unknown}".strip()
 
 
 def _gathered(findings: Iterable[Finding]) -> Iterable[Finding]:
@@ -101,7 +121,8 @@ def _gathered(findings: Iterable[Finding]) -> Iterable[Finding]:
             yield replace(first, text=f"{first.text} ({len(others) + 1} times)") if others else first
         if len(groups) > MOST:
             word, which = MORE[kind]
-            yield Finding(kind, f"{counted(len(groups) - MOST, word)} {which}")
+            left = sum(first.number for first, *_ in groups[MOST:])
+            yield Finding(kind, f"{counted(left, word)} {which}")
 
 
 def in_words(error: BaseException) -> str:
@@ -161,27 +182,51 @@ def _stopped(trace: Trace) -> Iterable[Finding]:
         yield Finding("vanished", text, trace.steps[steps[0]].operation, steps[0])
 
 
-def _leaves(trace: Trace, reached: set[int], unreached: dict[int, str], leads: set[int]) -> Iterable[Finding]:
-    """Return leaves whose gradients are missing, vanish or explode."""
-    boxes = {box.leaf: at for at, box in reversed([*enumerate(trace.operations)])}
+def _far_from_one(trace: Trace) -> Iterable[Finding]:
+    """Return leaves whose gradients vanish or explode."""
     for number, leaf in enumerate(trace.leaves):
-        if leaf.gradient is not None and leaf.value.statistics is not None:
-            count = math.prod(leaf.value.shape)
-            flow = Flow(
-                leaf.name,
-                _norm(leaf.gradient, count),
-                _norm(leaf.value.statistics, count) or 0.0,
-                leaf.gradient.nans,
-                leaf.gradient.infinities,
+        if leaf.gradient is None or leaf.value.statistics is None:
+            continue
+        count = math.prod(leaf.value.shape)
+        flow = Flow(
+            leaf.name,
+            _norm(leaf.gradient, count),
+            _norm(leaf.value.statistics, count) or 0.0,
+            leaf.gradient.nans,
+            leaf.gradient.infinities,
+        )
+        leaf.remark = flow.remark
+        if leaf.remark:
+            yield Finding(
+                "vanished", f"The gradient of {_name_of(trace, number)}: {leaf.remark}", _box_of(trace, number)
             )
-            leaf.remark = flow.remark
-            if leaf.remark:
-                text = f"The gradient of {_name_of(trace, number)}: {leaf.remark}"
-                yield Finding("vanished", text, boxes.get(number))
-        elif number in unreached and number not in reached:
-            leaf.remark = "no gradient arrives"
-            why = _cut_of(trace, number, leads) or unreached[number]
-            yield Finding("missing", f"{_name_of(trace, number)} gets no gradient. {why}".strip(), boxes.get(number))
+
+
+def _missing(
+    trace: Trace, numbers: Iterable[int], unreached: dict[int, str], leads: set[int], stepped: set[int] | None
+) -> Iterable[Finding]:
+    """Return leaves without a gradient, those that have one reason together.
+
+    A cut that is meant costs nothing where optimizers do not have the leaf: the generator of a GAN, while its critic learns.
+    """
+    reasons: dict[tuple[bool, str], list[int]] = {}
+    for number in sorted(numbers):
+        cut = _cut_of(trace, number, leads)
+        is_expected = cut is not None and cut.is_meant and stepped is not None and number not in stepped
+        trace.leaves[number].remark = "no gradient arrives"
+        if not is_expected:
+            why = unreached[number] if cut is None else f"{cut.name}{trace.places.written(cut.stack)}: {cut.remark}."
+            reasons.setdefault((cut is not None, why), []).append(number)
+    for (is_cut, why), group in reasons.items():
+        verb, they = ("gets", "It is") if len(group) == 1 else ("get", "They are")
+        names = _listed([_name_of(trace, number) for number in group])
+        text = f"{names} {verb} no gradient. {f'{they} cut at ' * is_cut}{why}".strip()
+        yield Finding("missing", text, _box_of(trace, group[0]), number=len(group))
+
+
+def _box_of(trace: Trace, leaf: int) -> int | None:
+    """Return the first box that stands for a leaf."""
+    return next((at for at, box in enumerate(trace.operations) if box.leaf == leaf), None)
 
 
 def _name_of(trace: Trace, number: int) -> str:
@@ -211,17 +256,17 @@ def _leading_to(trace: Trace, roots: set[int]) -> set[int]:
     return leads
 
 
-def _cut_of(trace: Trace, leaf: int, leads: set[int]) -> str:
-    """Say where the way from a leaf to a backward is cut, as far as operations that were seen have done it."""
+def _cut_of(trace: Trace, leaf: int, leads: set[int]) -> Operation | None:
+    """Return what cuts the way from a leaf to a backward, if it is an operation that was seen."""
     follows = {at for at, box in enumerate(trace.operations) if box.leaf == leaf}
     for at, box in enumerate(trace.operations):  # inputs come before what uses them
         if at in follows or follows.isdisjoint(box.inputs):
             continue
         if box.cut and at in leads:
-            return f"It is cut at {box.name}{trace.places.written(box.stack)}: {box.remark}."
+            return box
         if not box.cut:
             follows.add(at)
-    return ""
+    return None
 
 
 def _cuts(trace: Trace, leads: set[int]) -> Iterable[Finding]:
@@ -232,7 +277,8 @@ def _cuts(trace: Trace, leads: set[int]) -> Iterable[Finding]:
     cuts = [at for at in sorted(leads - again) if trace.operations[at].cut and _passes_numbers(trace.operations[at])]
     for at in cuts:
         box = trace.operations[at]
-        yield Finding("cut", f"A gradient is cut at {box.name}{trace.places.written(box.stack)}: {box.remark}", at)
+        text = f"{box.name}{trace.places.written(box.stack)}: {box.remark}"
+        yield Finding("meant", text, at) if box.is_meant else Finding("cut", f"A gradient is cut at {text}", at)
 
 
 def _passes_numbers(box: Operation) -> bool:
