@@ -188,24 +188,27 @@ function route(group, edge, start, end) {
   return points;
 }
 
-// Open groups, the outermost first, as long as no more boxes than `most` are visible: first modules, then what lines have called.
+// Open groups, the outermost first, as long as no more boxes than `most` are visible: first modules, then what lines have called, then
+// stretches of the execution, all of a group or none.
 function openTo(tree, most) {
   tree.root.open = true;
   let count = tree.root.children.length;
-  for (const mayOpen of [(one) => !one.isPart && !one.isStretch, (one) => !one.isPart]) {
-    let level = tree.root.children;
+  const openTogether = (groups) => {
+    const more = groups.reduce((sum, one) => sum + one.children.length - 1, 0);
+    if (count + more > most) return;
+    groups.forEach((one) => { one.open = true; });
+    count += more;
+  };
+  const isGroup = (one) => one.children && !one.isPart;
+  for (const mayOpen of [(one) => isGroup(one) && !one.isStretch, isGroup, (one) => isGroup(one) || one.isPart]) {
+    let level = [tree.root];
     while (level.length) {
-      const following = [];
-      const groups = level.filter((one) => one.children && mayOpen(one));
-      for (const one of groups.sort((a, b) => a.children.length - b.children.length)) {
-        if (!one.open) {
-          if (count + one.children.length - 1 > most) continue;
-          one.open = true;
-          count += one.children.length - 1;
-        }
-        following.push(...one.children);
-      }
-      level = following;
+      const parts = level.map((one) => one.children.filter((child) => child.isPart && !child.open && mayOpen(child)));
+      const others = level.flatMap((one) => one.children.filter((child) => isGroup(child) && !child.open && mayOpen(child)));
+      [...parts, ...others.map((one) => [one])].sort((a, b) => sizeOf(a) - sizeOf(b)).forEach(openTogether);
+      level = level.flatMap((one) => one.children.filter((child) => child.children && child.open));
     }
   }
 }
+
+const sizeOf = (groups) => groups.reduce((sum, one) => sum + one.children.length, 0);

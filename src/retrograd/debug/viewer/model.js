@@ -3,6 +3,7 @@
 
 const MOST_USERS = { leaf: 24, other: 60 }; // to which lines are drawn: those of a weight of a long loop would hide the graph
 const LEAST_STRETCH = 4; // operations of one line that become a group
+const FEW_PARTS = 4; // that stand one below the other; more are columns
 const LARGEST_GROUP = 42; // children that are laid out together; more are shown in groups of this many
 
 const value = ([shape, dtype, bytes, numbers, freed]) => ({ shape, dtype, bytes, numbers: statistics(numbers), freed });
@@ -235,7 +236,7 @@ class Tree {
         parts.push(part);
       }
       one.children = parts;
-      one.across = down;
+      one.across = down && parts.length > FEW_PARTS;
       down = !down;
     }
   }
