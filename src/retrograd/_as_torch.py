@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 from . import _absent
 from ._missing import MissingNameError, explanation
 from ._places import is_own
+from ._tracebacks import guarded
 from .torch_version import TORCH_VERSION, TorchVersion
 
 if TYPE_CHECKING:
@@ -275,6 +276,7 @@ class _NothingElse:
     def __init__(self, home: str) -> None:
         self._home = home
 
+    @guarded
     def __call__(self, name: str) -> Any:
         raise MissingNameError(self._home, name)
 
