@@ -70,7 +70,10 @@ def test_the_trace_names_its_threads_by_numbers_that_viewers_take(recorded: Any,
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert {event["tid"] for event in events if event["ph"] == "X"} == {threading.get_native_id()}
     assert all(event["tid"] < 2**31 for event in events)  # Perfetto drops those of more than 32 bits
-    needed = {"X": {"name", "cat", "pid", "tid", "ts", "dur"}, "M": {"name", "pid", "args"}}  # of the Trace Event Format
+    needed = {
+        "X": {"name", "cat", "pid", "tid", "ts", "dur"},
+        "M": {"name", "pid", "args"},
+    }  # of the Trace Event Format
     assert all(needed[event["ph"]] <= event.keys() for event in events)
     names = {event["name"]: event["args"]["name"] for event in events if event["ph"] == "M"}
     assert names.keys() == {"process_name", "thread_name"}

@@ -334,7 +334,9 @@ class EventList(list[Any]):
             events.append({"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", **at, "args": instant})
             events.append({"ph": "C", "name": "memory of results", **at, "args": {"bytes": one.held}})
         names = [("process_name", process, {"name": "python"})]
-        names += [("thread_name", tid, {"name": f"thread {tid}"}) for tid in dict.fromkeys(one["tid"] for one in events)]
+        names += [
+            ("thread_name", tid, {"name": f"thread {tid}"}) for tid in dict.fromkeys(one["tid"] for one in events)
+        ]
         events += [
             {"ph": "M", "name": name, "pid": process, "tid": tid, "ts": 0, "args": args} for name, tid, args in names
         ]
