@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from time import perf_counter_ns
 from typing import Any, NamedTuple
@@ -50,7 +50,7 @@ class Boxes:
         *,
         statistics: bool,
         group: Callable[[], int] = lambda: -1,
-        variables: Callable[[], Mapping[str, Any]] = dict,
+        name: Callable[[Any], str] = lambda tensor: "",
     ) -> None:
         self.trace = trace
         self.memory = Memory(lambda: len(trace.steps))
@@ -61,7 +61,7 @@ class Boxes:
         self.leaf_names: dict[int, tuple[Any, str]] = {}
         self._statistics = statistics
         self._group = group
-        self._variables = variables  # of the program, where it is now, that can be read without keeping them alive
+        self._name = name  # what the program calls a tensor, where it is now
         self._tensors: dict[int, tuple[Any, int]] = {}
         self._nodes: dict[int, tuple[Any, int]] = {}
         self._leaf_boxes: dict[tuple[int, int], int] = {}  # a leaf has a box in each call of a module that uses it
@@ -188,7 +188,7 @@ class Boxes:
         if made is not None and made[0]() is tensor:  # by an operation that was recorded
             self.trace.operations[made[1]].leaf = number
             name = self.trace.operations[made[1]].name
-        name = self._variable(tensor) or name
+        name = self._name(tensor) or name
         if self._is_named(tensor):
             name = self.leaf_names[id(tensor)][1]
         self.trace.leaves.append(Leaf(name, self._value(tensor), tensor.requires_grad))
@@ -208,11 +208,6 @@ class Boxes:
             for (leaf, _), at in self._leaf_boxes.items():
                 if leaf == known[1]:
                     self.trace.operations[at].name = name
-
-    def _variable(self, tensor: Any) -> str:
-        """Return the name of a global variable that holds a tensor; nothing, if none does."""
-        held = (name for name, one in list(self._variables().items()) if one is tensor and not name.startswith("_"))
-        return next(held, "")
 
     def _is_named(self, tensor: Any) -> bool:
         named = self.leaf_names.get(id(tensor))

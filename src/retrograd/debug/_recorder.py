@@ -34,6 +34,7 @@ from ..overrides import TorchFunctionMode
 from ._boxes import Boxes, Moment, moment, outermost, tensors_in
 from ._findings import in_words
 from ._trace import FORWARD, OPERATION, OPTIMIZER, READ, STEP, Group, Operation, Trace
+from ._variables import name_of
 from ._watcher import Watcher
 
 NAMES = {"__getitem__": "getitem", "__setitem__": "setitem_", "__get__": "", "__set__": "", "__delete__": ""}
@@ -49,7 +50,7 @@ class Recorder(TorchFunctionMode):
     def __init__(
         self, trace: Trace, *, limit: int, steps: int | None, statistics: bool, when_full: Callable[[], None]
     ) -> None:
-        self.boxes = Boxes(trace, statistics=statistics, group=self._group, variables=_globals_of_program)
+        self.boxes = Boxes(trace, statistics=statistics, group=self._group, name=_name_in_program)
         self.boxes.when_ran = self._check_limits
         self.watcher = Watcher(self.boxes, self._is_seeing, self._seeing_program, lambda: self._until)
         self.trace = trace
@@ -315,6 +316,6 @@ def _why_cut(name: str, result: Any) -> dict[str, Any]:
     return {"cut": True, "remark": f"{name}() has no gradient"}
 
 
-def _globals_of_program() -> dict[str, Any]:
-    """Return the global variables of the program's code that runs now. Reading local ones would keep them alive."""
-    return user_frame(sys._getframe(1)).f_globals
+def _name_in_program(tensor: Any) -> str:
+    """Return what the program's code that runs now calls a tensor."""
+    return name_of(tensor, user_frame(sys._getframe(1)))

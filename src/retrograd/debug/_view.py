@@ -23,6 +23,7 @@ from ._findings import find_all, of_error, of_unused
 from ._page import inline, page_of
 from ._recorder import Recorder
 from ._trace import ALL, NONE, SAVED, Trace
+from ._variables import name_of
 from ._watcher import Watcher
 
 FILE = "retrograd-view.html"
@@ -171,13 +172,13 @@ def view(*outputs: Any, path: str | os.PathLike[str] | None = FILE, gradients: b
     recording = Recording(Trace(_title_of(frame.f_code.co_filename)))
     trace = recording.trace
     trace.values = SAVED
-    boxes = Boxes(trace, statistics=True, variables=lambda: frame.f_globals)
+    boxes = Boxes(trace, statistics=True, name=lambda tensor: name_of(tensor, frame))
     edges = [edge_of(output) for output in outputs]
     boxes.sources(outputs)
     nodes, leaves = graph_of(edges)
     for node in nodes:
         boxes.describe_saved_output(node)
-    watcher = Watcher(boxes, lambda: True)
+    watcher = Watcher(boxes, lambda: True, until=lambda: frame)
     if any(isinstance(node, Node) and type(node.guard) is Freed for node in nodes):
         trace.notes.append("A backward has freed the graph: there are no saved values and no gradients to show.")
     elif gradients:

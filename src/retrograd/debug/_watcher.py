@@ -73,7 +73,10 @@ class Watcher(Observer):
         if output is None:
             return ""
         reason, cuts = why_not(output, leaf, user_frame(sys._getframe(1)))
-        return " ".join([reason, *(f"{cut.how}: {' '.join(cut.place.split())}" for cut in cuts)])
+        reason = reason.removeprefix("No gradient flows from output to input").lstrip(".: ")
+        reason = reason.replace("output", "what backward began from")
+        places = [f"{cut.how}: {' '.join(cut.place.split())}" for cut in cuts]
+        return " ".join([reason[:1].upper() + reason[1:], *places])
 
     def backward_ends(self, roots: Sequence[Any]) -> None:
         """Describe the gradients that leaves have now, which come from this run."""
