@@ -536,9 +536,12 @@ class Tensor(TensorMethods):
         return result if result._extra is None else share_birth(result, self)  # type: ignore[no-any-return]
 
     @data.setter
-    @guarded
     def data(self, value: Tensor) -> None:
-        set_data(self, value)
+        try:
+            set_data(self, value)
+        except Exception as error:
+            hide(error)
+            raise
 
     @data.deleter
     @guarded
