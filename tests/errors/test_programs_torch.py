@@ -8,7 +8,7 @@ import pytest
 
 import retrograd
 from tests.errors.programs import PROGRAMS
-from tests.errors.test_mistakes_torch import TOOL
+from tests.errors.tool import TOOL
 from tests.oracle import without_tracker
 
 torch = pytest.importorskip("torch")
