@@ -232,14 +232,14 @@ def test_a_narrow_window_has_the_panels_below_the_graph(page):
 
 
 def test_a_recording_in_two_stretches_is_unfolded(browser, tmp_path):
-    """60 boxes are as many as can be read; a page that begins with two closed ones would show nothing."""
+    """A page that begins with two closed boxes would show nothing."""
     x = torch.ones(2, requires_grad=True)
-    source = "".join(f"x = x.{name}()\n" for name in ["sin", "exp"] * 25)  # lines of their own: nothing gathers them
+    source = "".join(f"x = x.{name}()\n" for name in ["sin", "exp"] * 40)  # lines of their own: nothing gathers them
     with debug.record(tmp_path / "line.html") as recording:
         exec(compile(source, "fifty.py", "exec"), {"x": x})
     problems = []
     page = opened(browser, recording.path, problems)
-    assert shown(page) == 51
+    assert shown(page) == 81
     page.context.close()
     assert problems == []
 

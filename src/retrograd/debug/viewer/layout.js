@@ -189,13 +189,13 @@ function route(group, edge, start, end) {
 }
 
 // Open groups, the outermost first, as long as no more boxes than `most` are visible: first modules, then what lines have called, then
-// stretches of the execution, all of a group or none.
+// stretches of the execution, all of a group or none: for these twice as many, as they would hide everything.
 function openTo(tree, most) {
   tree.root.open = true;
   let count = tree.root.children.length;
   const openTogether = (groups) => {
     const more = groups.reduce((sum, one) => sum + one.children.length - 1, 0);
-    if (count + more > most) return;
+    if (count + more > (groups.length > 1 ? 2 * most : most)) return;
     groups.forEach((one) => { one.open = true; });
     count += more;
   };

@@ -148,7 +148,7 @@ class DetailsPanel {
     const { kernels } = this.recording;
     const count = kernels.compiled + kernels.read;
     if (!count) return [];
-    return [element("p", { class: "sub" }, `${counted(count, "kernel")} (${kernelsText(kernels)}) took another ${timeText(kernels.making)}, which a second run does not.`)];
+    return [element("p", { class: "sub" }, `${counted(count, "kernel")} (${kernelsText(kernels)}) took another ${timeText(kernels.making)}, once in a process.`)];
   }
 
   ranking(title, key, text, belongs) {
