@@ -531,6 +531,33 @@ def test_gradients_that_vanish_are_found():
     assert "The gradient vanishes in relu (test_record.py:" in recording.findings[0]
 
 
+def test_a_scaled_loss_makes_no_gradient_explode():
+    model = nn.Linear(8, 8)
+    optimizer, scaler = torch.optim.SGD(model.parameters(), lr=0.1), torch.amp.GradScaler("cpu")
+    with recorded() as recording:
+        loss = model(torch.ones(4, 8)).square().mean()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    assert recording.findings == []
+    x = torch.full((8,), 1e-3, requires_grad=True)
+    with recorded() as recording:
+        (x * 3e6).square().sum().backward()
+    assert recording.findings == ["The gradient of x: exploding"]
+
+
+def test_infinities_of_a_mask_pass_until_they_make_nan():
+    scores = torch.zeros(3, 3, requires_grad=True)
+    with recorded() as recording:
+        mask = torch.full((3, 3), -math.inf).triu(1)
+        (scores + mask).softmax(-1).sum().backward()
+    assert [text for text in recording.findings if "first appears" in text] == []
+    with recorded() as recording:
+        (scores + torch.full((3, 3), -math.inf)).softmax(-1).sum()
+    (text,) = recording.findings
+    assert text.startswith("NaN first appears in softmax (test_record.py:")
+
+
 def test_cuts_are_found_where_they_matter():
     x = torch.ones(3, requires_grad=True)
     with recorded() as recording:

@@ -18,6 +18,7 @@ from ._trace import BACKWARD, FORWARD, NONE, SAVED, Finding, Operation, Step, Tr
 MASKS = ("masked_fill", "masked_fill_", "full", "full_like", "where", "tensor", "fill_")
 MOST = 8  # findings of a kind, names in a finding
 LAST = 4  # events before an error
+LEAST_SCALE = 256.0  # of a loss, that is taken for one
 MORE = {  # than MOST, by kind: what they are called
     "nan": ("more tensor", "with NaN or Inf"),
     "vanished": ("more case", "of a gradient that vanishes or explodes"),
@@ -87,7 +88,7 @@ def find_all(
     cuts = [*_cuts(trace, leads)]
     trace.findings += _gathered(_not_finite(trace))
     trace.findings += _gathered(_stopped(trace))
-    trace.findings += _gathered(_far_from_one(trace))
+    trace.findings += _gathered(_far_from_one(trace, _loss_scale(trace, roots)))
     trace.findings += _gathered(_missing(trace, unreached.keys() - reached, unreached, leads, stepped))
     trace.findings += _gathered(one for one in cuts if one.kind == "cut")
     trace.meant_cuts += _gathered(one for one in cuts if one.kind == "meant")
@@ -135,8 +136,8 @@ def _not_finite(trace: Trace) -> Iterable[Finding]:
     operations = trace.operations
     for at, step in enumerate(trace.steps):
         box = operations[step.operation]
-        if step.kind == FORWARD and _is_bad(box) and not any(_is_bad(operations[one]) for one in box.inputs):
-            text = f"{_what(box.values)} first appears in {box.name}{trace.places.written(box.stack)}"
+        if step.kind == FORWARD and (what := _newly(box, [operations[one] for one in box.inputs])):
+            text = f"{what} first appears in {box.name}{trace.places.written(box.stack)}"
             yield Finding("nan", text, step.operation, at)
             break
     for at, step in enumerate(trace.steps):
@@ -150,23 +151,22 @@ def _not_finite(trace: Trace) -> Iterable[Finding]:
             at_box = next(
                 i for i, box in enumerate(operations) if box.leaf is not None and trace.leaves[box.leaf] is leaf
             )
-            yield Finding("nan", f"{_what([leaf.value])} is in {leaf.name}, which was there before", at_box)
+            what = " and ".join(_not_finite_in([leaf.value]))
+            yield Finding("nan", f"{what} is in {leaf.name}, which was there before", at_box)
 
 
-def _is_bad(box: Operation) -> bool:
-    """Tell whether values are not finite; infinities that a mask has put there are as they should be."""
-    found = [one.statistics for one in box.values if one.statistics is not None]
-    if box.name in MASKS:
-        return any(one.nans for one in found)
-    return not all(one.is_finite for one in found)
+def _newly(box: Operation, inputs: list[Operation]) -> str:
+    """Say what is not finite in values, and was in none of the inputs; infinities that a mask has put there are as they should be."""
+    found, given = _not_finite_in(box.values), _not_finite_in([value for one in inputs for value in one.values])
+    if "NaN" not in given and "NaN" in found:
+        return " and ".join(found)
+    return "Inf" if "Inf" in found and not given and box.name not in MASKS else ""
 
 
-def _what(values: list[Value]) -> str:
+def _not_finite_in(values: list[Value]) -> list[str]:
     found = [one.statistics for one in values if one.statistics is not None]
-    names = [
-        name for name, some in (("NaN", any(o.nans for o in found)), ("Inf", any(o.infinities for o in found))) if some
-    ]
-    return " and ".join(names)
+    kinds = (("NaN", any(one.nans for one in found)), ("Inf", any(one.infinities for one in found)))
+    return [name for name, some in kinds if some]
 
 
 def _stopped(trace: Trace) -> Iterable[Finding]:
@@ -182,15 +182,26 @@ def _stopped(trace: Trace) -> Iterable[Finding]:
         yield Finding("vanished", text, trace.steps[steps[0]].operation, steps[0])
 
 
-def _far_from_one(trace: Trace) -> Iterable[Finding]:
-    """Return leaves whose gradients vanish or explode."""
+def _loss_scale(trace: Trace, roots: set[int]) -> float:
+    """Return what a loss was multiplied by before a backward, as a GradScaler does: a large power of two, in a tensor of one number."""
+    products = [box for box in (trace.operations[root] for root in roots) if box.name == "mul"]
+    factors = [trace.operations[at] for box in products for at in box.inputs]
+    for value in (value for box in factors if not box.node for value in box.values if not value.shape):
+        number = None if value.statistics is None else value.statistics.least
+        if number is not None and number >= LEAST_SCALE and math.frexp(number)[0] == 0.5:
+            return number
+    return 1.0
+
+
+def _far_from_one(trace: Trace, scale: float) -> Iterable[Finding]:
+    """Return leaves whose gradients, without the scale of the loss, vanish or explode."""
     for number, leaf in enumerate(trace.leaves):
         if leaf.gradient is None or leaf.value.statistics is None:
             continue
         count = math.prod(leaf.value.shape)
         flow = Flow(
             leaf.name,
-            _norm(leaf.gradient, count),
+            _norm(leaf.gradient, count, scale),
             _norm(leaf.value.statistics, count) or 0.0,
             leaf.gradient.nans,
             leaf.gradient.infinities,
@@ -235,14 +246,15 @@ def _name_of(trace: Trace, number: int) -> str:
     if [leaf.name for leaf in trace.leaves].count(name) == 1:
         return name
     own = {at for at, box in enumerate(trace.operations) if box.leaf == number}
-    users = (box.stack for box in trace.operations if not own.isdisjoint(box.inputs))
-    return name + trace.places.written(next(users, -1))
+    users = [box for box in trace.operations if not own.isdisjoint(box.inputs)]
+    users.sort(key=lambda box: box.name.endswith("_"))  # where it was filled says less
+    return name + (trace.places.written(users[0].stack) if users else "")
 
 
-def _norm(statistics: Statistics, count: int) -> float | None:
+def _norm(statistics: Statistics, count: int, scale: float = 1.0) -> float | None:
     if statistics.mean is None or statistics.deviation is None:
         return None
-    return math.sqrt(count) * math.hypot(statistics.mean, statistics.deviation)
+    return math.sqrt(count) * math.hypot(statistics.mean, statistics.deviation) / scale
 
 
 def _leading_to(trace: Trace, roots: set[int]) -> set[int]:
