@@ -26,7 +26,9 @@ function labelsOf(one) {
     } else {
       const box = one.operation;
       const first = box.values[0];
-      const facts = first ? `${shapeText(first.shape)}${first.dtype === "float32" ? "" : ` ${first.dtype}`}` : box.node.replace(/Backward0?$/, "");
+      const node = box.node.replace(/Backward0?$/, "");
+      const isSaid = node.toLowerCase() === one.name.replaceAll("_", "").toLowerCase();
+      const facts = first ? `${shapeText(first.shape)}${first.dtype === "float32" ? "" : ` ${first.dtype}`}` : isSaid ? "" : node;
       one.labels = [shorten(one.name, 26), box.kind === "optimizer" ? counted(box.stepped, "parameter") : shorten(facts, 28)];
     }
   }

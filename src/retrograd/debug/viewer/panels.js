@@ -120,11 +120,12 @@ class DetailsPanel {
     const { recording } = this;
     const { operations, steps } = recording;
     const forward = steps.filter((one) => one.kind === "forward");
+    const took = forward.reduce((sum, one) => sum + one.took, 0);
     const runs = new Set(steps.filter((one) => one.kind === "backward").map((one) => one.run));
     const facts = [
       ((count) => [count, count === 1 ? "operation" : "operations"])(operations.filter((one) => !one.isLeaf).length),
       [recording.leaves.filter((one) => one.tracked).length, "parameters and leaves"],
-      [timeText(forward.reduce((sum, one) => sum + one.took, 0)), "forward"],
+      ...(took > 0 || !runs.size ? [[timeText(took), "forward"]] : []), // a graph that was there does not know it
       [timeText(steps.filter((one) => one.kind === "backward").reduce((sum, one) => sum + one.took, 0)), runs.size < 2 ? "backward" : `in ${runs.size} backwards`],
       [bytesText(recording.peak), "of tensors at the peak"],
       [bytesText(operations.reduce((sum, one) => sum + savedBytes(one), 0)), "saved for backward"],
