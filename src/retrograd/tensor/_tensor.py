@@ -133,13 +133,16 @@ class Tensor(TensorMethods):
             _base.mark_born(result)
         return result
 
-    @guarded
     def as_subclass(self, cls: type[Kind]) -> Kind:
         """Return the same tensor, seen as an instance of a subclass."""
-        if not isinstance(cls, type):
-            raise TypeError(f"cls must be a type (got {type(cls).__name__})")
-        if not issubclass(cls, Tensor):
-            raise TypeError("as_subclass(): argument 'cls' must be a subclass of Tensor")
+        try:
+            if not isinstance(cls, type):
+                raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+            if not issubclass(cls, Tensor):
+                raise TypeError("as_subclass(): argument 'cls' must be a subclass of Tensor")
+        except Exception as error:
+            hide(error)
+            raise
         result = object.__new__(cls)
         result._array = self._array
         result._storage = storage_of(self)
