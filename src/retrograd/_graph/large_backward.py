@@ -60,7 +60,7 @@ class LargeBackward:
             formula = self.formulas[key] = self._formula(rules, tuple(arrays), numbers)
         out = None
         if reuse and len(rules) == sum(wanted):
-            out = [*[np.empty(g.shape, g.dtype) for _ in rules[1:]], g]
+            out = [*[None for _ in rules[1:]], g]
         found = iter(formula.large(numpy_namespace, [g, *arrays.values()], params, out))
         return [(g if hands_on(r) else next(found)) if w else None for r, w in zip(self.rules, wanted, strict=True)]
 

@@ -25,6 +25,7 @@ from .expression import I64, Expr
 
 SPILL: Final = 10  # operations: a value that takes as many is quicker stored and read again than computed again
 LANES: Final = 256  # numbers of a block of lanes: a few arrays of them stay in the first cache
+STREAMED: Final = 2048  # numbers of a block that is streamed
 
 # what a reduction begins with, by its operation
 _INFINITY = float("inf")
@@ -68,7 +69,8 @@ class Loop:
     """Count from `begin` to `end`; `free` says that its turns do not depend on one another, but for what is carried.
 
     `short` says that turns are few: what is left over of the last vector is worth a masked one. `whole` says that their number is known
-    and makes whole vectors: they are not to be written out one by one.
+    and makes whole vectors: they are not to be written out one by one. `single` says that a turn has as many values as there are
+    registers: one vector is computed at a time.
     """
 
     index: Step
@@ -79,6 +81,7 @@ class Loop:
     body: list[Any] = field(default_factory=list)
     short: bool = False
     whole: bool = False
+    single: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,7 @@ class Output:
     level: str  # "element", "row", "column", "room"
     operand: Operand
     reduction: str = ""  # of a column: how the values of items are joined
+    streamed: bool = False  # an element: its memory is not read before it is written, nor kept in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,8 @@ class Function:
     """A kernel as loops: `body` reads its arguments by steps "pointer", "size", "scalar" and "bound" (of the items)."""
 
     body: list[Any]
-    scratch: int  # arrays of LANES numbers
+    scratch: int  # arrays of numbers
+    length: int = LANES  # of these arrays
 
 
 class _Writer:
@@ -163,12 +168,14 @@ class _Lowering:
         if kernel.form == "rows":
             expanded = _with_quick_extremes(expanded)
         self.outputs = [
-            Output(v, o.level, o.operand, o.reduction) for v, o in zip(expanded, kernel.outputs, strict=True)
+            Output(v, o.level, o.operand, o.reduction, o.streamed)
+            for v, o in zip(expanded, kernel.outputs, strict=True)
         ]
         self.needed = ex.nodes_of(*[o.value for o in self.outputs])
         self.depth: dict[Expr, int] = {}
         for node in self.needed:
             self.depth[node] = self._depth_of(node)
+        self.rooms: dict[int, Any] = {}  # outputs that are streamed: where a block of them is collected
         self.row: dict[Expr, Any] = {}  # values that stay the same in an item
         self.pieces: dict[Expr, Any] = {}  # lanes: scratch arrays of values of the row
         self.kept: tuple[Expr, int] | None = (
@@ -242,7 +249,9 @@ class _Lowering:
         else:
             self._rows()
         w.at = outside
-        return Function(w.body, w.scratch)
+        if self.rooms:
+            w.step("fence", "void")  # what is streamed may come later than what is written after it
+        return Function(w.body, w.scratch, STREAMED if self.rooms else LANES)
 
     # ---- values ----
     def _value(self, node: Expr, known: list[dict[Expr, Any]], where: list[Any]) -> Any:
@@ -297,6 +306,8 @@ class _Lowering:
     def _store(self, number: int, value: Any, where: list[Any], joined: str | None = None) -> None:
         operand = self.outputs[number - len(self.kernel.inputs)].operand
         base, index = self._address(number, operand.inner, where)
+        if number in self.rooms:
+            base, index = self.rooms[number], self.w.step("sub", I64, where[-1], self.start)
         if joined is not None:
             before = self.w.step("load", value.type, base, index, detail=operand.storage)
             value = self.w.step(joined, value.type, before, value)
@@ -325,7 +336,13 @@ class _Lowering:
             (k, o) for k, o in enumerate(self.outputs, len(self.kernel.inputs)) if o.level in ("element", "column")
         ]
         if stores:
+            self.rooms = {number: self._array() for number, output in stores if output.streamed}
             self._pass([], stores)
+            for number, room in self.rooms.items():
+                storage = self._operand(number).storage
+                target = self.w.step("place", "ptr", self.bases[number], self.start, detail=storage)
+                count = self.w.step("sub", I64, self.stop, self.start)
+                self.w.step("stream", "void", target, room, count, detail=storage)
         for number, output in enumerate(self.outputs, len(self.kernel.inputs)):
             if output.level == "row":
                 value = self._value(output.value, [self.row], [])

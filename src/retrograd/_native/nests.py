@@ -152,10 +152,11 @@ class Nest:
     # ---- loops ----
     @contextmanager
     def loop(
-        self, begin: Any, end: Any, free: bool = False, short: bool = False, whole: bool = False
+        self, begin: Any, end: Any, free: bool = False, short: bool = False, whole: bool = False, single: bool = False
     ) -> Iterator[Value]:
         """Count from `begin` to `end`; see `Loop`."""
-        loop = Loop(Step("index", I64), self.step_of(begin), self.step_of(end), free, short=short, whole=whole)
+        ends = self.step_of(begin), self.step_of(end)
+        loop = Loop(Step("index", I64), *ends, free, short=short, whole=whole, single=single)
         self.at.append(loop)
         outside, self.at = self.at, loop.body
         yield Value(self, loop.index)
@@ -173,9 +174,11 @@ class Nest:
         yield found
         self.at = outside
 
-    def carry(self, starts: Sequence[Value], begin: Any, end: Any, turn: Callable[..., Sequence[Value]]) -> list[Value]:
+    def carry(
+        self, starts: Sequence[Value], begin: Any, end: Any, turn: Callable[..., Sequence[Value]], single: bool = False
+    ) -> list[Value]:
         """Carry values through a free loop: `turn` gets its index and those before a turn, and returns those after it."""
-        loop = Loop(Step("index", I64), self.step_of(begin), self.step_of(end), True)
+        loop = Loop(Step("index", I64), self.step_of(begin), self.step_of(end), True, single=single)
         loop.carried = [Carried(s.type, s.step) for s in starts]
         self.at.append(loop)
         outside, self.at = self.at, loop.body

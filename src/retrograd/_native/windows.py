@@ -204,14 +204,14 @@ def _taken(phases: Phases, stride: tuple[int, ...]) -> int:
     return len(phases) + ((phases[-1][0] + 1) * wide if wide > 1 else 0)
 
 
-def _groups(pattern: Pattern) -> list[list[tuple[int, ...]]]:
+def _groups(pattern: Pattern, most: int = AT_ONCE) -> list[list[tuple[int, ...]]]:
     """Cut places into as many as are gone over at once, row by row of the kernel, with their numbers in front."""
     groups: list[list[tuple[int, ...]]] = []
     rows: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     for k, place in enumerate(pattern):
         rows.setdefault(place[:3], []).append((k, *place))
     for row_of in rows.values():
-        if groups and len(groups[-1]) + len(row_of) <= AT_ONCE:
+        if groups and len(groups[-1]) + len(row_of) <= most:
             groups[-1] += row_of
         else:
             groups.append(list(row_of))
