@@ -138,6 +138,7 @@ def compiled(text: str) -> Any:
                 cache.write(digest, code)
             address = flat.load(code[1:]) if code[:1] == b"F" else _llvm().link(code[1:], name)
             found = _loaded[digest] = _SIGNATURE(address)
+            found.address = address  # type: ignore[attr-defined]
         return found
 
 

@@ -16,11 +16,11 @@ from typing import Any, Final
 import numpy as np
 
 from .. import _thresholds
-from .._core import parallel
 from .._settings import get_num_threads
 from . import machine
 from .expression import I64
 from .loops import Carried, Function, Loop, Step
+from .threads import alone, share
 from .trace import STORAGE
 
 NDARRAY = np.ndarray
@@ -216,12 +216,4 @@ def run(function: Any, arrays: Sequence[np.ndarray | None], sizes: Sequence[int]
     """Call a nest's function for all items, on several threads if they come in several parts."""
     cells = pack(f"{len(arrays)}Q", *[id(arrays[0] if a is None else a) + DATA for a in arrays])
     numbers = pack(f"{len(sizes)}q", *sizes)
-    part = -(-items // parts)
-    if parts == 1:
-        function(cells, numbers, None, 0, items)
-    else:
-
-        def work(low: int, high: int, _kept: Any = arrays) -> None:  # which live as long as a thread works on them
-            function(cells, numbers, None, low, high)
-
-        parallel.over_blocks(work, items, part, True)
+    (alone if parts == 1 else share)(function, cells, numbers, None, 0, items, -(-items // parts))

@@ -32,6 +32,7 @@ from .._settings import get_num_threads
 from . import expression as ex
 from . import machine
 from .expression import Expr
+from .threads import alone, share
 from .trace import DTYPE, HALVES, STORAGE, Traced, TracedNamespace, UntraceableError
 
 NDARRAY = np.ndarray
@@ -42,6 +43,7 @@ DATA: Final = object.__basicsize__
 LONG: Final = 1024  # float32 numbers that are added one after the other: more are added in float64
 SHORT: Final = 64  # elements of a last axis that is not worth an item of its own
 COLUMNS: Final = 1 << 14  # numbers of a row of partial sums, of which every chunk has one
+PARTS: Final = 4  # for each thread: one that comes late, or is stopped, leaves some to the others
 CHUNKS: Final = 16  # parts that threads take one after the other; partial sums have a row for each
 _COMBINED: Final[dict[str, Any]] = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or, "all": np.logical_and,
@@ -605,21 +607,10 @@ class _Plan:
             results.append(room)
         cells = self.cells(*[id(a) + DATA for a in (*arrays, *results)])
         numbers = self.numbers(*[params[s] if type(s) is str else self.shape[s] for s in self.scalars])
-        function, sizes = self.function, self.sizes
         chunk, threads = self.chunk, self.threads and (count := get_num_threads()) > 1
-        if (
-            not self.chunked
-        ):  # few parts: after each, a thread asks for Python's lock; a late one still finds something to do
-            chunk = -(-self.items // (2 * count)) if threads else self.items
-        if chunk == self.items:
-            function(cells, sizes, numbers, 0, self.items)
-        else:
-            kept = arrays, results  # as long as a thread works on them
-
-            def work(low: int, high: int, _kept: Any = kept) -> None:
-                function(cells, sizes, numbers, low, high)
-
-            parallel.over_blocks(work, self.items, chunk, threads)
+        if not self.chunked:  # a thread that comes late still finds something to do
+            chunk = -(-self.items // (PARTS * count)) if threads else self.items
+        (share if threads else alone)(self.function, cells, self.sizes, numbers, 0, self.items, chunk)
         for number, (level, op, _) in enumerate(self.levels) if self.chunked or self.partial else ():
             if level == "column" or (level == "row" and self.partial):
                 shape, dtype = self.made[number][:2]
@@ -651,10 +642,7 @@ class PreparedUpdate:
 
 
 class Together:
-    """Calls of prepared kernels: several threads each take their share of every call, in the order of calls.
-
-    So a thread is woken once for all, and arrays that are updated twice get the same as from one call after the other.
-    """
+    """Calls of prepared kernels, one after the other: threads share each of them if all together are work enough to wake one."""
 
     __slots__ = ("calls", "work")
 
@@ -675,16 +663,10 @@ class Together:
     def run(self) -> None:
         """Run the calls that have been added."""
         calls, work, self.calls, self.work = self.calls, self.work, [], 0
-        parts = 1 if work < _thresholds.NATIVE_CALLS else get_num_threads()
-
-        def share(low: int, high: int) -> None:
-            for function, cells, sizes, numbers, items, _ in calls:
-                function(cells, sizes, numbers, items * low // parts, items * high // parts)
-
-        if parts == 1:
-            share(0, 1)
-        else:
-            parallel.over_ranges(share, parts)
+        parts = PARTS * get_num_threads() if work >= _thresholds.NATIVE_CALLS else 1
+        run = alone if parts == 1 else share
+        for function, cells, sizes, numbers, items, _ in calls:
+            run(function, cells, sizes, numbers, 0, items, -(-items // parts))
 
 
 class Repeated:
@@ -701,19 +683,9 @@ class Repeated:
 
     def __call__(self, low: int, high: int) -> None:
         """Compute the parts of a range; threads share those of one call."""
-        function, cells, sizes = self.function, self.cells, self.sizes
-        low, count = low * self.items, (high - low) * self.items
-        if self.threads:
-            block = -(-count // CHUNKS)
-
-            def work(
-                start: int, end: int, _kept: Any = self
-            ) -> None:  # and its arrays, as long as a thread works on them
-                function(cells, sizes, b"", low + start, low + end)
-
-            parallel.over_blocks(work, count, block, True)
-        else:
-            function(cells, sizes, b"", low, low + count)
+        low, high = low * self.items, high * self.items
+        chunk = -(-(high - low) // CHUNKS) if self.threads else high - low
+        (share if self.threads else alone)(self.function, self.cells, self.sizes, b"", low, high, chunk)
 
 
 _COST: Final = {"call": 16, "div": 4, "sqrt": 4, "const": 0, "scalar": 0}
