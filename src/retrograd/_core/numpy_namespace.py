@@ -108,8 +108,7 @@ class ArrayNamespace:
         if module is np:
             self.where = _quick_where
         self.power = in_float32(module.power)
-        for name in ("erf", "matmul"):
-            setattr(self, name, in_float32(getattr(self, f"_{name}")))
+        self.erf, self._matmul_wide = in_float32(self._erf), in_float32(self._matmul)
 
     def __getattr__(self, name: str) -> Any:
         """Find a primitive's own implementation, so that `xp` has the same names over raw arrays as over any other."""
@@ -302,6 +301,11 @@ class ArrayNamespace:
         return passes.triangle(x, upper, k)
 
     # ---- linear algebra ----
+    def matmul(self, x: Any, y: Any) -> Any:
+        if x.dtype.itemsize == 2 and (found := product_of_halves(x, y)) is not None:
+            return found
+        return self._matmul_wide(x, y)
+
     def _matmul(self, x: Any, y: Any) -> Any:
         if x.shape[-1:] == (1,) and x.ndim > 1 < y.ndim and x.shape[-2] * y.shape[-1] >= passes.LARGE:
             return x * y  # an outer product, at which BLAS takes ten times as long
@@ -322,6 +326,15 @@ class ArrayNamespace:
 
     def ones(self, *, shape: tuple[int, ...], dtype: Any) -> Any:
         return self.module.ones(shape, dtype)
+
+
+def product_of_halves(x: Any, y: Any, bias: Any = None) -> Any:
+    """Multiply matrices of bfloat16 by a kernel, and add a bias to rows; None where there is none for them."""
+    if x.size < _thresholds.SMALL_MATRIX:
+        return None
+    from .._native.half_products import multiplied
+
+    return multiplied(x, y, bias)
 
 
 def _turned_back(x: Any) -> Any:

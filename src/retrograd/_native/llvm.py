@@ -291,6 +291,18 @@ class _Text:
         )
         return ""
 
+    def _tile(self, step: Step) -> str:
+        """Multiply rows of pairs of bfloat16 with a panel of columns; all sums stay in registers."""
+        rows, width = step.detail
+        name = f"tile_{rows}_{width}"
+        if name not in self.functions:
+            self.functions[name] = _tile_text(name, rows, width // 16)
+            self.intrinsics[PAIRS] = f"declare <16 x float> @{PAIRS}(<16 x float>, <32 x bfloat>, <32 x bfloat>)"
+        pointers, numbers = step.args[:4], step.args[4:]
+        given = [f"ptr {self.of(p)}" for p in pointers] + [f"i64 {self.of(n)}" for n in numbers]
+        self.line(f"call void @{name}({', '.join(given)})")
+        return ""
+
     def _fence(self, step: Step) -> str:
         self.line("fence seq_cst")
         return ""
@@ -410,6 +422,61 @@ class _Text:
         number = self.put(f"fptosi {old} {safe} to {wide}")
         number = self.put(f"select i1 {fits}, {wide} {number}, {wide} {-(1 << (WIDTH[wide] - 1))}")
         return number if WIDTH[wide] == WIDTH[after] else self.put(f"trunc {wide} {number} to {TYPES[after]}")
+
+
+PAIRS: Final = "llvm.x86.avx512bf16.dpbf16ps.512"
+
+
+def _tile_text(name: str, rows: int, vectors: int) -> str:
+    """Return the function that sums up a tile: (rows, panel, start, out, pairs, bytes from pair to pair, from row to row, of out)."""
+    cells = [(r, v) for r in range(rows) for v in range(vectors)]
+    lines = [
+        f"define internal void @{name}(ptr %x, ptr %y, ptr %start, ptr %out, i64 %pairs, i64 %x_pair, i64 %x_row, i64 %out_row) #0 {{",
+        "entry:",
+    ]
+    for v in range(vectors):
+        lines += [
+            f"  %start{v} = getelementptr i8, ptr %start, i64 {64 * v}",
+            f"  %first{v} = load <16 x float>, ptr %start{v}, align 4",
+        ]
+    for r in range(rows):
+        lines += [f"  %row{r} = mul i64 %x_row, {r}", f"  %x{r} = getelementptr i8, ptr %x, i64 %row{r}"]
+    lines += ["  br label %loop", "loop:", "  %k = phi i64 [ 0, %entry ], [ %k_next, %loop ]"]
+    for r, v in cells:
+        lines.append(f"  %sum{r}_{v} = phi <16 x float> [ %first{v}, %entry ], [ %next{r}_{v}, %loop ]")
+    lines += [f"  %y_at = mul i64 %k, {64 * vectors}", "  %x_at = mul i64 %k, %x_pair"]
+    for v in range(vectors):
+        lines += [
+            f"  %y_at{v} = add i64 %y_at, {64 * v}",
+            f"  %y{v} = getelementptr i8, ptr %y, i64 %y_at{v}",
+            f"  %column{v} = load <32 x bfloat>, ptr %y{v}, align 4",
+        ]
+    for r in range(rows):
+        lines += [
+            f"  %pair_at{r} = getelementptr i8, ptr %x{r}, i64 %x_at",
+            f"  %pair{r} = load i32, ptr %pair_at{r}, align 2",
+            f"  %one{r} = insertelement <16 x i32> poison, i32 %pair{r}, i64 0",
+            f"  %all{r} = shufflevector <16 x i32> %one{r}, <16 x i32> poison, <16 x i32> zeroinitializer",
+            f"  %spread{r} = bitcast <16 x i32> %all{r} to <32 x bfloat>",
+        ]
+        for v in range(vectors):
+            operands = f"<16 x float> %sum{r}_{v}, <32 x bfloat> %spread{r}, <32 x bfloat> %column{v}"
+            lines.append(f"  %next{r}_{v} = call <16 x float> @{PAIRS}({operands})")
+    lines += [
+        "  %k_next = add i64 %k, 1",
+        "  %more = icmp ult i64 %k_next, %pairs",
+        "  br i1 %more, label %loop, label %done",
+        "done:",
+    ]
+    for r, v in cells:
+        lines += [
+            f"  %to{r}_{v} = mul i64 %out_row, {r}",
+            f"  %into{r}_{v} = add i64 %to{r}_{v}, {32 * v}",
+            f"  %out{r}_{v} = getelementptr i8, ptr %out, i64 %into{r}_{v}",
+            f"  %rounded{r}_{v} = fptrunc <16 x float> %next{r}_{v} to <16 x bfloat>",
+            f"  store <16 x bfloat> %rounded{r}_{v}, ptr %out{r}_{v}, align 2",
+        ]
+    return "\n".join([*lines, "  ret void", "}"])
 
 
 def render(function: Function, name: str) -> str:

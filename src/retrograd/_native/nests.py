@@ -149,6 +149,15 @@ class Nest:
         args = (function.step, x.step, y.step, out.step, *[self.step_of(n) for n in (*sizes, *steps)])
         self._write(Step("product", type, args, (False, turned, add)))
 
+    def tile(self, pointers: Sequence[Value], numbers: Sequence[Any], rows: int, width: int) -> None:
+        """Multiply `rows` rows of pairs of bfloat16 with a panel of `width` columns.
+
+        `pointers` are the rows, the panel, numbers to begin with and the result; `numbers` how many pairs there are, and how many bytes
+        it is from pair to pair of a row, from row to row, and from row to row of the result.
+        """
+        args = (*[p.step for p in pointers], *[self.step_of(n) for n in numbers])
+        self._write(Step("tile", "void", args, (rows, width)))
+
     # ---- loops ----
     @contextmanager
     def loop(
