@@ -27,7 +27,7 @@ def check(x, y, bias=None):
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(("m", "k", "n"), [
-    (100, 64, 64), (131, 65, 100), (1000, 3, 17), (37, 200, 33), (1, 512, 512), (7, 300, 31), (8, 256, 16), (9, 255, 95), (3, 700, 500),
+    (100, 64, 64), (131, 65, 100), (1000, 3, 17), (37, 200, 33), (4, 512, 512), (7, 300, 31), (8, 256, 16), (9, 255, 95), (5, 700, 500),
 ])  # fmt: skip
 def test_matrices_of_any_layout(monkeypatch, m, k, n, threads):
     """Tiles that are cut short, odd numbers of terms, transposed and strided memory."""
@@ -65,6 +65,7 @@ def test_nan_and_infinity_reach_their_rows_and_columns_alone():
 def test_what_is_not_for_these_kernels():
     assert half_products.multiplied(numbers(4, 4), numbers(4, 4)) is None  # small
     assert half_products.multiplied(numbers(400, 400), numbers(400, 8)) is None  # narrow
+    assert half_products.multiplied(numbers(1, 400), numbers(400, 400)) is None
     assert half_products.multiplied(*[numbers(400, 400).astype(np.float16)] * 2) is None
     assert half_products.multiplied(numbers(3, 400, 400), numbers(2, 400, 400)) is None
 

@@ -18,6 +18,7 @@ from .trace import STORAGE
 ROWS: Final = 8  # of a tile, with two vectors of columns: sums and what is multiplied stay in registers
 LANES: Final = 16
 GROUP: Final = 8  # tiles that use a panel while it is in the first cache
+LEAST_ROWS: Final = 4  # of the first matrix: with fewer, packing the second takes longer than the product
 LEAST: Final = 1 << 15  # multiplications from which the calls are worth it
 
 
@@ -26,7 +27,14 @@ def multiplied(x: Any, y: Any, bias: Any = None) -> Any:
     if x.ndim < 2 or y.ndim < 2 or STORAGE.get(x.dtype) != "bf16" or x.dtype != y.dtype or not machine.has_pairs():
         return None
     (m, k), n = x.shape[-2:], y.shape[-1]
-    if n < LANES or k < 2 or k != y.shape[-2] or x.size * n < LEAST or type(x) is not np.ndarray is not type(y):
+    if (
+        m < LEAST_ROWS
+        or n < LANES
+        or k < 2
+        or k != y.shape[-2]
+        or x.size * n < LEAST
+        or type(x) is not np.ndarray is not type(y)
+    ):
         return None
     if y.ndim == 2:
         rows = x if x.ndim == 2 else x.reshape(-1, k)
@@ -38,10 +46,13 @@ def multiplied(x: Any, y: Any, bias: Any = None) -> Any:
 
 
 class _Lines:
-    """The lines (columns of a matrix, or rows) that make panels. `near` says that neighbouring lines are neighbours in memory."""
+    """The lines (columns of a matrix, or rows) that make panels.
 
-    def __init__(self, b: Nest, width: int, near: bool) -> None:
-        self.b, self.width, self.near = b, width, near
+    `form` says that neighbouring lines are neighbours in memory ("near"), or that lines hold pairs, and whole ones ("pairs").
+    """
+
+    def __init__(self, b: Nest, width: int, form: str) -> None:
+        self.b, self.width, self.form = b, width, form
         self.count, self.whole, self.rest, self.apart, self.step = b.sizes(5)
 
     def pack(self, source: Value, room: Value, panel: Value) -> None:
@@ -49,11 +60,19 @@ class _Lines:
         b, width = self.b, self.width
         first = b.of("imin", panel * width, self.count - width)
 
+        into = b.behind(room, panel * ((self.whole + self.rest) * width), 4)
+        if self.form == "pairs":
+            # as much of a line as a line of the cache holds: many lines at once would push each other out of it
+            with b.over((self.whole + (LANES - 1)) // LANES, width) as (block, line):
+                own = b.behind(source, (first + line) * self.apart, 2)
+                with b.loop(block * LANES, b.of("imin", block * LANES + LANES, self.whole)) as pair:
+                    b.store(into, pair * width + line, b.load(own, pair, "i32", "i32"), "i32")
+            return
+
         def number(line: Any, at: Any) -> Value:
-            there = first + line if self.near else (first + line) * self.apart
+            there = first + line if self.form == "near" else (first + line) * self.apart
             return b.load(source, there + at * self.step, "u16", "i32")
 
-        into = b.behind(room, panel * ((self.whole + self.rest) * width), 4)
         with b.loop(0, self.whole) as pair, b.loop(0, width, free=True, whole=True) as line:
             low, high = number(line, pair * 2), number(line, pair * 2 + 1)
             b.store(into, pair * width + line, b.of("or", low, b.of("shl", high, 16)), "i32")
@@ -94,10 +113,10 @@ class _Tiles:
                 b.tile(pointers, (self.pairs, *steps, self.n * 2), rows, width)
 
 
-def _write_panels(b: Nest, width: int, near: bool) -> None:
+def _write_panels(b: Nest, width: int, form: str) -> None:
     """Pack a matrix; an item is a panel."""
     source, room = b.pointer(), b.pointer()
-    lines = _Lines(b, width, near)
+    lines = _Lines(b, width, form)
     low, high = b.items()
     with b.loop(low, high) as panel:
         lines.pack(source, room, panel)
@@ -112,10 +131,10 @@ def _write_product(b: Nest, rows: int, width: int, packed: bool) -> None:
         tiles.multiply(x, panels, start, out, group)
 
 
-def _write_products(b: Nest, rows: int, width: int, packed: bool, x_near: bool, y_near: bool) -> None:
+def _write_products(b: Nest, rows: int, width: int, packed: bool, x_form: str, y_form: str) -> None:
     """Multiply many matrices; an item is a pair of them."""
     x, y, start, out, x_rooms, y_rooms = (b.pointer() for _ in range(6))
-    columns, lines = _Lines(b, width, y_near), _Lines(b, rows, x_near)
+    columns, lines = _Lines(b, width, y_form), _Lines(b, rows, x_form)
     tiles = _Tiles(b, rows, width, packed)
     x_step, y_step, x_room, y_room, part = b.sizes(5)
     low, high = b.items()
@@ -138,12 +157,20 @@ def _sizes(lines: Any) -> list[int]:
     return [count, k // 2, k % 2, lines.strides[0] // 2, lines.strides[1] // 2]
 
 
+def _form(lines: Any) -> str:
+    """Return how lines (..., count, k) lie in memory. See `_Lines`."""
+    if lines.strides[-2] == 2:
+        return "near"
+    whole = _holds_pairs(lines) and not any(step % 4 for step in lines.strides[:-1]) and lines.ctypes.data % 4 == 0
+    return "pairs" if whole else ""
+
+
 def _packed(lines: Any, width: int) -> Any:
     """Return the lines (count, k) of a matrix in panels."""
     count, k = lines.shape
     panels = -(-count // width)
     room = np.empty((panels, (k + 1) // 2, width), np.int32)
-    function = compiled(_write_panels, width, lines.strides[0] == 2)
+    function = compiled(_write_panels, width, _form(lines))
     run(function, [lines, room], _sizes(lines), panels, parts_of(panels, 4 * count * k))
     return room
 
@@ -178,8 +205,7 @@ def _products(x: Any, y: Any) -> Any:
     parts = parts_of(count, count * m * n * k // LANES)
     x_room, y_room = (0 if direct else -(-m // rows) * rows * pairs), -(-n // width) * width * pairs
     rooms = np.empty((parts, x_room), np.int32), np.empty((parts, y_room), np.int32)
-    near = x.strides[1] == 2, y.strides[2] == 2
-    function = compiled(_write_products, rows, width, not direct, *near)
+    function = compiled(_write_products, rows, width, not direct, _form(x), _form(y.swapaxes(1, 2)))
     sizes = [*_sizes(y[0].T), *_sizes(x[0]), m, n, pairs, x.strides[1] // 2]
     sizes += [x.strides[0] // 2, y.strides[0] // 2, x_room, y_room, -(-count // parts)]
     run(function, [x, y, np.zeros(n, np.float32), out, *rooms], sizes, count, parts)
