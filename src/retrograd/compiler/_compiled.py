@@ -7,8 +7,9 @@ call runs the first record whose guards hold. If there is none, the function is 
 eager, and `explain` says why. A record whose program finds a value other than it was recorded for gives nothing back, and nothing
 has changed: the next one is tried, or made. A function that needs more than `LIMIT` records runs in eager from then on for calls
 without one. A call that raises refuses nothing: the next one is recorded. With `fullgraph=True` a call that goes to eager raises,
-but for the first one of an optimizer without state, and for errors of the function's own. Inside of another recording, of a
-transform or of a mode that sees operations, the function itself runs: so its operations are part of what is outside.
+but for the first one of an optimizer without state, and for errors of the function's own. Inside of another recording, of vmap, of forward
+mode or of a mode that sees operations, the function itself runs: so its operations are part of what is outside.
+A function that cannot be recorded as a whole is split into regions (Note [Regions of a function] in `_splitting.py`).
 """
 
 from __future__ import annotations
@@ -22,28 +23,54 @@ from typing import Any
 from weakref import WeakSet
 
 from .._device import chosen_device
-from .._modes import NO_GRAD, PLAIN, current_mode, read_mode
+from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode, unique
 from .._tracebacks import hide
 from ..nn.utils.parametrize import _open as blocks_that_keep_weights
 from ..tensor._base import told_of_changes
+from ..tensor._functions.generators import Generator, default_generator
 from ._guards import compile_guards
 from ._optimizers import NotYetError, Stepped, stepped
 from ._purity import analyse
 from ._recording import record
 from ._runner import RETRY, Record, code_of, runner
+from ._splitting import Obstacle, obstacle_of, split
 from ._traced import UnrecordableError
-from ._trees import UnknownError, leaves
+from ._trees import UnknownError, containers, is_known, leaves
 from ._verifying import Trial
 
 LIMIT = 16  # records of one function
+ATTEMPTS = 4  # to record a function that has been split
+FEWEST = 4  # operations that make a region worth its guards
+OBJECTS = 3  # that a variable of a region may hold in turn, with a record for each
 _lock = threading.RLock()  # one recording at a time: tensors that others share hold traced arrays meanwhile
 _every: WeakSet[Compiled] = WeakSet()
 stance: ContextVar[str] = ContextVar("retrograd_compiler_stance", default="default")
 current_stance = stance.get
 
 
+_modes: dict[Mode, Mode] = {}  # under which records are made; one object for each
+
+
+def usual(mode: Mode) -> tuple[Mode, str | None]:
+    """Return the mode under which a call is recorded, and why it cannot be.
+
+    Reverse mode adds nothing to arrays but graphs: a record runs inside of `grad` as it runs outside. In vmap and in forward mode arrays
+    are others, and what is outside should be compiled.
+    """
+    if mode is PLAIN or mode is NO_GRAD:
+        return mode, None
+    if any(one.level is not None for one in mode.transforms):
+        return mode, "it was called inside vmap or forward mode: compile the function that they make of it"
+    plain = Mode(mode.grad, mode.inference, autocast=mode.autocast)
+    if plain != mode._replace(transforms=()):
+        return mode, "it was called under a mode: hooks on saved tensors, anomaly detection, modes of the program's own"
+    return _modes.setdefault(plain, unique(plain)), None
+
+
 class Compiled:
     """A function, its records, and why it has run without one."""
+
+    limit = LIMIT
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool = False) -> None:
         self.function, self.fullgraph = function, fullgraph
@@ -52,6 +79,9 @@ class Compiled:
         self.shown: Any = self  # has the newest program as text, in `code`
         self.code = ""
         self._refused: dict[Any, str] = {}  # calls that are not recorded again, and why
+        self.split: Callable[..., Any] | None = None  # runs calls without a record, with parts of them compiled
+        self._attempts = 0
+        self._patterns: set[frozenset[int]] = set()  # results that got gradients without the others
         _every.add(self)
 
     def forget(self) -> None:
@@ -60,33 +90,45 @@ class Compiled:
         self.shown.code = ""
         self.reasons.clear()
         self._refused.clear()
+        self.split, self._attempts = None, 0
 
     def run(self, mode: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a call for which there is no record."""
         if mode is None:
             mode = current_mode()
-        if mode is not PLAIN and mode is not NO_GRAD:
-            if mode.recording is None:
-                self._go_eager(
-                    "it was called inside a transform, or under a mode: autocast, inference, hooks on saved tensors"
-                )
+        inside = bool(mode.transforms)
+        recording = mode.recording is not None
+        mode, reason = usual(mode)
+        if reason is None and (device := chosen_device()) is not None and device.type != "cpu":
+            reason = "it was called under a default device"
+        if reason is not None:
+            if not recording:
+                self._go_eager(reason)
             return self.function(*args, **kwargs)
-        if chosen_device() is not None:
-            self._go_eager("it was called under a default device")
-            return self.function(*args, **kwargs)
+        if self.split is not None and self._attempts >= ATTEMPTS:
+            return self.split(*args, **kwargs)
         key = _signature(args, kwargs)
         with _lock:
             for run in list(self.records):  # another thread may have made it meanwhile
+                if inside and run.record.stays_outside:
+                    continue
                 result = run(mode, args, kwargs)
                 if result is not RETRY:
                     return result
             made, reason = self._made(mode, key, args, kwargs)
+            if made is not None and inside and made.record.stays_outside:
+                made, reason = None, "it writes, or returns views, inside a transform"
             if made is not None:
                 return self._first(made, mode, key, args, kwargs)
-        result = self.function(*args, **kwargs)  # if that raises, the next call is tried
+        # if that raises, the next call is tried
+        result = self._in_parts(args, kwargs)
         if reason is not None:
             self._refuse(mode, key, reason)
         return result
+
+    def _in_parts(self, args: Any, kwargs: Any) -> Any:
+        """Run a call that has no record, with parts of it compiled if the function is split."""
+        return (self.split or self.function)(*args, **kwargs)
 
     def run_as_it_is(self, mode: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a call in eager, which is asked for, or knows the weights that `parametrize.cached` keeps."""
@@ -118,8 +160,8 @@ class Compiled:
 
     def _made(self, mode: Any, key: Any, args: Any, kwargs: Any) -> tuple[Any, str | None]:
         """Make a record; None if that cannot be done, and a reason to refuse such calls if eager can do them."""
-        if len(self.records) >= LIMIT:
-            self._go_eager(f"it needs more than {LIMIT} records: shapes, branches or what it reads keep changing")
+        if len(self.records) >= self.limit:
+            self._go_eager(f"it needs more than {self.limit} records: shapes, branches or what it reads keep changing")
         elif key is not None and (mode, key) in self._refused:
             self._go_eager(self._refused[mode, key])
         else:
@@ -129,10 +171,25 @@ class Compiled:
                 pass
             except (UnrecordableError, UnknownError) as error:
                 self._go_eager(str(error))
+                self._divide(error)
                 return None, str(error)
             except Exception as error:  # eager will say it, if it is the function's own
                 return None, f"recording it failed: {type(error).__name__}: {error}"
         return None, None
+
+    def _divide(self, error: UnrecordableError | UnknownError) -> None:
+        """Split the function where it cannot be recorded, if that is known."""
+        self._attempts += 1
+        if self.split is not None:
+            return
+        if isinstance(error, UnknownError):  # what is given or returned
+            self.split = self._around(error)
+        elif (obstacle := error.obstacle or obstacle_of(error, self.function)) is not None:
+            self.split = split(self.function, obstacle)
+
+    def _around(self, error: UnknownError) -> Callable[..., Any] | None:
+        """Split the function so that what cannot be given to a record, or returned by one, is left to Python."""
+        return None if error.is_result else split(self.function, None)
 
     def _refuse(self, mode: Any, key: Any, reason: str) -> None:
         """Send a call to eager, and those like it."""
@@ -148,10 +205,15 @@ class Compiled:
         verdict = analyse(self.function, args, kwargs)
         if not verdict.pure:
             place = "" if verdict.place is None else f" ({verdict.place[0]}:{verdict.place[1]})"
-            raise UnrecordableError(f"{verdict.reason}{place}")
+            error = UnrecordableError(f"{verdict.reason}{place}")
+            if verdict.at is not None:
+                error.obstacle = Obstacle(verdict.at.lineno, verdict.at.col_offset)
+            raise error
+        captured = {id(tensor) for _, tensor in verdict.tensors}
         paths: dict[int, tuple[str, Any]] = {}
         for path, tensor in places:
-            paths.setdefault(id(tensor), (path, tensor))
+            if id(tensor) not in captured:  # else it must be the very tensor in every call
+                paths.setdefault(id(tensor), (path, tensor))
         given = len(paths)
         for _, tensor in verdict.tensors:
             paths.setdefault(id(tensor), ("", tensor))
@@ -162,9 +224,30 @@ class Compiled:
                     raise UnrecordableError("the state of an optimizer is used elsewhere, too")
                 paths[id(tensor)] = (f"state{number}", tensor)
         tensors = [tensor for _, tensor in paths.values()]
-        found = record(lambda: self.function(*args, **kwargs), tensors, given, optimizers)
+        used = [(source.root, value) for source, value in verdict.library_objects if type(value) is Generator]
+        streams = [("", value) for root, value in used if root not in ("args", "kwargs")]
+        streams += [(path, value) for path, kind, value in facts if kind == "generator"]
+        own = {id(value): value for _, value in streams if value is not default_generator}
+        if mode.autocast is not None and any(isinstance(value, type) for _, value in verdict.library_objects):
+            raise UnrecordableError("a custom Function under autocast: its backward may run under another mode")
+        found = record(
+            lambda: self.function(*args, **kwargs), tensors, given, optimizers, [*own.values()], self._patterns
+        )
         made = Record(self.function, found, given, compile_guards(verdict.guards))
-        return runner(made, mode, [path for path, _ in paths.values()], places, facts)
+        made.miss = self._missed
+        there: dict[int, str] = {}
+        containers(args, "args", there)
+        containers(kwargs, "kwargs", there)
+        found_at = [path for path, _ in paths.values()]
+        return runner(made, mode, found_at, places, facts, streams, there, verdict.returned)
+
+    def _missed(self, pattern: frozenset[int]) -> None:
+        """Note that gradients came of some results alone: functions are recorded with a backward for these from now on."""
+        if pattern and pattern not in self._patterns and len(self._patterns) < LIMIT:
+            self._patterns.add(pattern)
+            self.records[:] = [
+                run for run in self.records if pattern in run.record.backwards or not run.record.found.seeds
+            ]
 
 
 def _optimizers_of(verdict: Any) -> list[Stepped]:
@@ -191,9 +274,82 @@ def _signature(args: Any, kwargs: Any) -> Any:
     return key
 
 
-def compiled(function: Callable[..., Any], fullgraph: bool = False) -> Callable[..., Any]:
+class CompiledRegion(Compiled):
+    """Statements of a function that has been split, as a function of variables. See Note [Regions of a function]."""
+
+    limit = 8
+
+    def __init__(self, function: Callable[..., Any], inputs: list[str], outputs: list[str]) -> None:
+        super().__init__(function)
+        self.inputs, self.outputs = inputs, outputs
+        self.as_it_is = False  # it is too small, or there is nothing that can be compiled
+        self._numbers: dict[str, Any] = {}  # numbers for which there is a record, by the variable
+        self._objects: dict[str, list[Any]] = {}  # likewise other things, from outside
+
+    def run(self, mode: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.split is None and (mode is None or mode.recording is None):
+            changing = self._changing(args)
+            if changing:
+                self.split = split(self.function, Obstacle(names=changing))
+                self._attempts = ATTEMPTS
+                self.as_it_is = self.split is None
+                return self._in_parts(args, kwargs)
+        return super().run(mode, args, kwargs)
+
+    def _changing(self, args: tuple[Any, ...]) -> frozenset[str]:
+        """Return the variables that hold another number, or again another object, than for the records that are there."""
+        found = set()
+        for name, value in zip(self.inputs, args, strict=True):
+            if type(value) in (int, float) and self._numbers.setdefault(name, value) != value:
+                found.add(name)
+        names = self.function.__code__.co_freevars
+        for name, cell in zip(names, self.function.__closure__ or (), strict=True):
+            known = self._objects.setdefault(name, [])
+            value = cell.cell_contents
+            if not any(one is value for one in known):
+                known.append(value)
+                if len(known) > OBJECTS:
+                    found.add(name)
+        return frozenset(found)
+
+    def _around(self, error: UnknownError) -> Callable[..., Any] | None:
+        return None  # which inputs or outputs it is about is seen when the call is run
+
+    def _in_parts(self, args: Any, kwargs: Any) -> Any:
+        result = super()._in_parts(args, kwargs)
+        if self.split is None and self._attempts < ATTEMPTS:
+            named = [*zip(self.inputs, args, strict=True), *zip(self.outputs, result, strict=True)]
+            strange = frozenset([name for name, value in named if not is_known(value)])
+            if strange:
+                self.split = split(self.function, Obstacle(names=strange))
+                self._attempts = ATTEMPTS
+            self.as_it_is = self.split is None and not self.records and self._attempts > 1
+        return result
+
+    def _record(self, mode: Any, args: Any, kwargs: Any) -> Any:
+        run = super()._record(mode, args, kwargs)
+        found = run.record.found
+        if found.seeds > 1 or (found.seeds and not found.freed and run.record.has_effects):
+            # The rest of the function could ask for the gradient of one result by another, or for those of one alone.
+            raise UnrecordableError(
+                "several results of a part of a function require gradients, or one that also writes"
+            )
+        return run
+
+    def _first(self, run: Any, mode: Any, key: Any, args: Any, kwargs: Any) -> Any:
+        result = super()._first(run, mode, key, args, kwargs)
+        steps = sum(len(one.steps) for one in run.record.recorded if one is not None)
+        if self.records and steps < FEWEST:
+            self.records.clear()
+            self.as_it_is = True
+        return result
+
+
+def compiled(
+    function: Callable[..., Any], fullgraph: bool = False, inner: Compiled | None = None
+) -> Callable[..., Any]:
     """Return a function that does what another does, by compiled programs where it can."""
-    inner = Compiled(function, fullgraph)
+    inner = Compiled(function, fullgraph) if inner is None else inner
     records, run_otherwise, run_as_it_is = inner.records, inner.run, inner.run_as_it_is
 
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -29,6 +29,7 @@ from .._size import Size
 from ..nn.modules.module import Module
 from ..nn.parameter import Buffer, Parameter
 from ..tensor import _base
+from ..tensor._functions.generators import Generator
 from ..tensor._tensor import Tensor
 from ._guards import Guard, Source, constant, is_immutable, mro_of
 from ._values import NOTHING, Bound, Known, Lib, Tup, Value, const, join, one_of
@@ -158,6 +159,8 @@ class Lookups:
 
     def is_lasting(self, value: Any) -> bool:
         """Tell whether an argument is expected to be the same object in the next call."""
+        if type(value) is Generator:
+            return False
         if isinstance(value, (FunctionType, BuiltinFunctionType, MethodType, type, ModuleType, Module, enum.Enum)):
             return True
         if type(value) is functools.partial:

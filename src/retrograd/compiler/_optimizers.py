@@ -53,6 +53,7 @@ class Stepped:
         self.optimizer, self.cls = optimizer, type(optimizer)
         self.kins: dict[Any, Kin] = {}
         self.of: dict[int, Kin] = {}  # by the id of a parameter
+        self.params = [param for group in optimizer.param_groups for param in group["params"]]
         self.tensors: list[Any] = []  # of the state, in the order of `places`
         self.places: list[tuple[Any, str]] = []  # the parameter and the name
         self.counts: list[

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from .. import _random
 from .._core.arrays import raw_leaf
 from .._modes import current_mode
 from .._places import describe, user_frame
+from ..tensor._functions.generators import default_generator
 from ._program import Buffer, Step, Value, values_in
 from ._traced import COMPUTING, Traced, TracedObject, UnrecordableError, bare
+
+STREAM = -2  # the number of memory that is none, but a stream of random numbers
 
 
 class Recorder:
@@ -20,9 +26,12 @@ class Recorder:
 
     def __init__(self, session: Any) -> None:
         self.session = session
-        self.draws = False  # whether it draws random numbers
-        self._stream = Buffer(-2, True)  # stands for their stream
-        self._stream.written = True
+        self.draws = False  # whether it draws random numbers from the default stream
+        self._stream = _stream()
+        self._drawn: list[Traced] = []  # its random numbers, in the order in which they were drawn
+        self._keeps_drawn = False  # whether they are kept from writes
+        self._again: Any = None  # goes through those that are drawn once more
+        self._generators: dict[int, StandIn] = {}  # by the id of a generator
         self.hosted = False  # whether the program calls an optimizer
         self.steps: list[Step] = []
         self.inputs: list[Value] = []
@@ -191,16 +200,85 @@ class Recorder:
         """Return an array whose shape and strides can be looked at."""
         return array.array if type(array) is Traced else array
 
-    def draw(self, function: Any) -> Traced:
-        """Add a step that draws from the stream of random numbers: it is taken in its turn, whether or not its numbers are read."""
+    # ---- random numbers ----
+    def draw(self, function: Any, *arrays: Any) -> Traced:
+        """Add a step that draws from a stream of random numbers: it is taken in its turn, whether or not its numbers are read.
+
+        `function(*arrays)` draws from the default stream, or from the one that a `StandIn` stands for.
+        """
+        result, used = self._draw_now(function, arrays)
+        if self._again is not None and not used:
+            return self._drawn_before(result)
+        stream, given = self._stream, arrays
+        if used:
+            (generator,) = used if len(used) == 1 else self.refuse("a function draws from several generators")
+            function, stream, given = generator.drawing(function), generator.stream, (generator.traced, *arrays)
         step = Step("draw", function, "draw", (), {})
-        step.writes.append(self._stream)
-        self._stream.version += 1
-        traced = self._result(function(), ())
+        self._begin(step, given, {}, ())
+        step.writes.append(stream)
+        stream.version += 1
+        traced = self._result(result, given)
         step.makes = [traced.value]
         self._finish(step)
+        if used:
+            return traced
         self.draws = True
-        return traced
+        self._drawn.append(traced)
+        return traced.copy("K") if self._keeps_drawn else traced  # type: ignore[attr-defined]
+
+    def _draw_now(self, function: Any, arrays: Sequence[Any]) -> tuple[Any, list[StandIn]]:
+        """Return the numbers that a function draws, and the generators of the program's own that it draws from."""
+        stand_ins = list(self._generators.values())
+        for one in stand_ins:
+            one.current.__dict__.update(generator=one.traced.thing, used=False)
+        try:
+            result = np.asarray(function(*bare(tuple(arrays))))
+            return result, [one for one in stand_ins if one.current.used]
+        finally:
+            for one in stand_ins:
+                one.current.__dict__.clear()
+
+    def _drawn_before(self, result: Any) -> Traced:
+        """Return numbers that were drawn before, where a checkpoint runs a second time."""
+        before: Any = next(self._again, None)
+        if before is None or before.array.shape != result.shape:
+            self.refuse("a checkpoint draws other random numbers in its second run")
+        return before.copy("K")  # type: ignore[no-any-return]
+
+    def drawn_so_far(self) -> int:
+        """Return where numbers are to be drawn again from, and keep what is drawn from now on."""
+        self._keeps_drawn = True
+        return len(self._drawn)
+
+    @contextmanager
+    def drawing_again(self, start: int) -> Iterator[None]:
+        """Run a block that draws what was drawn before from the default stream, and leaves that as it is."""
+        before, self._again = self._again, iter(self._drawn[start:])
+        streams = Streams([default_generator])
+        try:
+            yield
+        finally:
+            self._again = before
+            streams.put_back()
+
+    def add_generator(self, generator: Any) -> None:
+        """Let a generator of the program's own be an input."""
+        self._generators[id(generator)] = StandIn(self.number(generator))
+
+    def generator(self, generator: Any) -> Any:
+        """Return what stands for a generator of the program's own in functions that draw from it."""
+        if generator is default_generator:
+            return generator
+        found = self._generators.get(id(generator))
+        return (
+            self.refuse("a generator is used that the analysis of the function has not found")
+            if found is None
+            else found
+        )
+
+    def stands_for_generator(self, thing: Any) -> bool:
+        """Tell whether something is what `generator` has returned."""
+        return type(thing) is StandIn
 
     def host(self, function: Any, label: str, values: Sequence[Any]) -> None:
         """Add a call into the library, which may change all memory from outside and what it is given. It is not run."""
@@ -309,6 +387,67 @@ class Recorder:
         for owner, before in self.saved:
             owner[...] = before
         self.saved.clear()
+
+
+class StandIn:
+    """What draws from a generator of the program's own: in a program, from the one that is given in the call."""
+
+    def __init__(self, traced: TracedObject) -> None:
+        vars(self).update(traced=traced, stream=_stream(), current=threading.local())
+
+    def drawing(self, function: Any) -> Any:
+        """Return a function that draws from a generator, its first argument."""
+
+        def draw(generator: Any, *arrays: Any) -> Any:
+            self.current.generator = generator
+            try:
+                return function(*arrays)
+            finally:
+                del self.current.generator
+
+        return draw
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real(), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._real(), name, value)
+
+    def _real(self) -> Any:
+        self.current.used = True
+        try:
+            return self.current.generator
+        except AttributeError:
+            raise UnrecordableError("random numbers are drawn in a way that is not recorded") from None
+
+
+class Streams:
+    """Where generators stand, so that they can be put back."""
+
+    def __init__(self, generators: Sequence[Any]) -> None:
+        self.states = [(one, _state(one)) for one in generators]
+
+    def put_back(self) -> None:
+        for generator, state in self.states:
+            _random.Generator.set_state(generator, state)
+
+    def now(self) -> Streams:
+        """Return where the same generators stand now."""
+        return Streams([one for one, _ in self.states])
+
+    def have_moved(self) -> list[bool]:
+        return [not np.array_equal(state, _state(generator)) for generator, state in self.states]
+
+
+def _state(generator: Any) -> Any:
+    return _random.Generator.get_state(generator)
+
+
+def _stream() -> Buffer:
+    """Return the memory that stands for a stream of random numbers: it is there before the call, and every draw writes it."""
+    buffer = Buffer(STREAM, True)
+    buffer.written = True
+    return buffer
 
 
 def _same(result: Any, given: Sequence[Any]) -> Any:

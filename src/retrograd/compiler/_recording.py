@@ -16,7 +16,7 @@ succeeds or not.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from .. import autograd
-from .._modes import using
+from .._modes import current_mode, using
 from ..tensor import _base
 from ..tensor._aliasing.view_nodes import replay
 from ..tensor._aliasing.views import GRAD, MULTIPLE, NO_GRAD, NOWHERE
@@ -32,10 +32,11 @@ from ..tensor._base import LEAF, Extra, wrap
 from ..tensor._functions.generators import default_generator
 from ..tensor._recording.flat import EXACT
 from ._optimizers import Stepped
-from ._program import Program, Step, Value, is_dynamic
-from ._recorder import Recorder
+from ._program import Program, Step, Value, is_dynamic, may_refuse
+from ._recorder import Recorder, Streams
 from ._traced import Traced, UnrecordableError
 
+MOST_ALONE = 4  # results of a function that writes, each of which may get a gradient alone
 VIEWS = (GRAD, MULTIPLE, NO_GRAD)  # where views are made that a program can make again
 
 
@@ -54,6 +55,7 @@ class Output:
     source: int = 0  # the id of the tensor whose memory it shows
     view: Any = None  # how it shows that
     follows: bool = False  # whether gradients go through the view
+    inference: bool = False  # it was made in inference mode
 
 
 class Recorded:
@@ -67,6 +69,9 @@ class Recorded:
         self.differentiated: list[int] = []  # inputs that get gradients, in the order of the edges
         self.gradients: list[int | None] = []  # for each, its place among the results of the backward
         self.seeds = 0  # results that require gradients
+        self.partial: dict[
+            frozenset[int], tuple[Program, list[int | None]]
+        ] = {}  # backward of some of them, and its gradients
         self.freed = False  # the function has gone through its own graph: there is no backward any more
         self.saved: list[Value] = []
         self.tensors: list[Any] = []  # the inputs: those that were given, behind them gradients that they had
@@ -77,7 +82,10 @@ class Recorded:
         self.counted: list[int] = []  # inputs that count their steps
         self.handed_out: list[Any] = []  # what the gradients were that optimizers were called with
         self.touches_grads = False
-        self.draws = False  # random numbers are drawn
+        self.draws = False  # random numbers are drawn from the default stream
+        self.inference = current_mode().inference  # it was recorded in inference mode
+        self.generators: list[Any] = []  # streams of the program's own, which are the first of the numbers that go in
+        self.gives_back = False  # whether the program may find that it is not for a call after it has drawn
         self.shares_memory = False  # tensors from outside share memory
         self.steps: list[Step] = []
 
@@ -145,23 +153,29 @@ def reason_against(tensor: Any) -> str | None:
         return f"a tensor over {type(array).__name__}"
     if array.dtype.kind not in "fiubcV" or (array.dtype.kind == "V" and array.dtype.num < 256):
         return f"a tensor of {array.dtype}"
-    if tensor._storage is not None and tensor._storage.inference:
+    if tensor._storage is not None and tensor._storage.inference and not current_mode().inference:
         return "an inference tensor"
     return None
 
 
 def record(
-    function: Callable[[], Any], tensors: list[Any], given: int, optimizers: list[Stepped] | None = None
+    function: Callable[[], Any],
+    tensors: list[Any],
+    given: int,
+    optimizers: Sequence[Stepped] = (),
+    generators: Sequence[Any] = (),
+    patterns: Iterable[frozenset[int]] = (),
 ) -> Recorded:
     """Record a call of `function`, which reaches these tensors and no others; the first ones are its arguments.
 
-    The last ones are the states of `optimizers`, whose steps can be part of the program.
+    The last ones are the states of `optimizers`, whose steps can be part of the program. `generators` are streams of random numbers
+    from which it may draw besides the default one. `patterns` say of which results alone gradients may come.
     """
-    optimizers = optimizers or []
     try:
-        return _Session(function, tensors, given, False, optimizers).run()
+        return _Session(function, tensors, given, False, list(optimizers), generators, patterns).run()
     except GradientsTouched:
-        return _Session(function, tensors, given, True, [Stepped(one.optimizer) for one in optimizers]).run()
+        again = [Stepped(one.optimizer) for one in optimizers]
+        return _Session(function, tensors, given, True, again, generators, patterns).run()
 
 
 class _Session:
@@ -174,8 +188,10 @@ class _Session:
         given: int,
         touches_grads: bool,
         optimizers: list[Stepped],
+        generators: Sequence[Any],
+        patterns: Iterable[frozenset[int]],
     ) -> None:
-        self.function, self.given = function, given
+        self.function, self.given, self.patterns = function, given, patterns
         self.found = Recorded()
         self.found.optimizers = optimizers
         self.found.touches_grads = touches_grads
@@ -186,6 +202,9 @@ class _Session:
             if (reason := reason_against(tensor)) is not None:
                 raise UnrecordableError(reason)
         self.recorder = Recorder(self)
+        self.found.generators = [*generators]
+        for generator in generators:
+            self.recorder.add_generator(generator)
         self.before: list[Snapshot] = []
         self.kept: list[Any] = []  # results that the program makes
         self.first: dict[int, Any] = {}  # the gradients before the call, and those that the program has handed out
@@ -206,7 +225,7 @@ class _Session:
 
     def run(self) -> Recorded:
         recorder, found = self.recorder, self.found
-        drawn = default_generator.get_state()
+        streams = Streams([default_generator, *found.generators])
         for tensor in self.tensors[self.given :]:
             if isinstance(tensor._array, np.generic):
                 _base.materialise(tensor)
@@ -218,7 +237,7 @@ class _Session:
                 self.tensors[owner]._extra.grad = self.tensors[at]
             for at in self.graded:
                 self.first[at] = self.tensors[at]._extra.__dict__.get("grad")
-            with using(recording=recorder):
+            with using(recording=recorder, transforms=()):
                 found.result = self.function()
                 self._finish()
             return found
@@ -226,10 +245,10 @@ class _Session:
             recorder.rolled_back()
             for one in self.before:
                 one.restore()
-            if not np.array_equal(drawn._array, default_generator.get_state()._array):
-                default_generator.set_state(drawn)
-                if not recorder.draws:
-                    raise UnrecordableError("random numbers are drawn in a way that is not recorded")
+            moved = streams.have_moved()
+            streams.put_back()
+            if moved[0] and not recorder.draws:
+                raise UnrecordableError("random numbers are drawn in a way that is not recorded")
 
     def _trace(self, tensor: Any) -> None:
         array = tensor._array
@@ -318,9 +337,17 @@ class _Session:
             memories.append(value.buffer)
             found.grads[at] = len(values)
             values.append(value)
+        if found.inference and (
+            found.writes or any(out.kind not in ("given", "made") for out in found.outputs.values())
+        ):
+            raise UnrecordableError("inference mode, in which tensors from outside are written or views are returned")
         if found.writes and (found.shares_memory or any(map(_is_part, self.before))):
             raise UnrecordableError("tensors that may share memory are written in place")
         self._programs(differentiable, values)
+        steps = found.forward.steps
+        drawn = [at for at, step in enumerate(steps) if step.kind == "draw"]
+        later = steps[drawn[0] :] if drawn else []
+        found.gives_back = any(step.kind == "check" or is_dynamic(step) or may_refuse(step) for step in later)
 
     def _note_output(
         self, out: Any, places: dict[int, int], values: list[Value], memories: list[Any], differentiable: list[Any]
@@ -370,8 +397,9 @@ class _Session:
         self.kept.append(out)
         if edge is not None:
             differentiable.append(out)
-        version = 0 if out._storage is None else out._storage.version
-        known[id(out)] = Output("made", len(values), edge is not None, version)
+        storage = out._storage
+        version, inference = (0, False) if storage is None else (storage.version, bool(storage.inference))
+        known[id(out)] = Output("made", len(values), edge is not None, version, inference=inference)
         values.append(array.value)
 
     def _note_writes(self, at: int, tensor: Any, value: Value) -> None:
@@ -429,17 +457,53 @@ class _Session:
         return True
 
     def _differentiate(self, outs: list[Any], values: list[Value], count: int) -> None:
-        """Record the backward, and say what the forward saves for it."""
+        """Record the backward, of all results and of some alone, and say what the forward saves for it."""
         found, recorder, tensors = self.found, self.recorder, self.tensors
         inputs = [*recorder.inputs[: len(tensors)], *recorder.numbers]
-        seeds = list(map(self._seed, outs))
-        wanted = [tensors[at] for at in found.differentiated]
-        gradients = autograd.grad(outs, wanted, seeds, retain_graph=True, allow_unused=True)  # for `_is_freed`
+        every = frozenset(range(len(outs)))
+        recorded = [self._backward_of(pattern, outs) for pattern in (every, *self._patterns(every))]
+        saved: dict[Value, None] = {}
+        for program, _, _, seeds in recorded:
+            made = {value for step in program.steps for value in step.makes}
+            read = [value for step in program.steps for value in step.values if value not in made]
+            read += [value for value in program.results if value not in made]
+            saved |= dict.fromkeys(value for value in read if not _is_constant(value) and value not in seeds)
+        found.saved = list(saved)
+        kept = {value.buffer for value in found.saved}
+        for program, gradients, pattern, seeds in recorded:
+            if any(buffer in kept for step in program.steps for buffer in step.writes):
+                raise UnrecordableError("backward writes into what the forward has saved")
+            program = Program([*found.saved, *seeds], program.steps, program.results)
+            if pattern == every:
+                found.backward, found.gradients = program, gradients
+            else:
+                found.partial[pattern] = program, gradients
+        found.forward = _ordered(Program(inputs, recorder.steps[:count], [*values, *found.saved]).simplified())
+        found.steps = recorder.steps
+
+    def _patterns(self, every: frozenset[int]) -> list[frozenset[int]]:
+        """Return which results may get gradients alone: those that were asked for, and each by itself if the function cannot run again."""
+        found = {pattern for pattern in self.patterns if pattern < every}
+        if self.found.writes and 1 < len(every) <= MOST_ALONE:
+            found |= {frozenset({at}) for at in every}
+        return sorted(found, key=sorted)
+
+    def _backward_of(
+        self, pattern: frozenset[int], outs: list[Any]
+    ) -> tuple[Program, list[int | None], frozenset[int], list[Value]]:
+        """Record the backward of some results: the program, the place of each gradient, the pattern, and the gradients that come in."""
+        found, recorder = self.found, self.recorder
+        count, before = len(recorder.steps), len(recorder.inputs)
+        chosen = [outs[at] for at in sorted(pattern)]
+        seeds = list(map(self._seed, chosen))
+        wanted = [self.tensors[at] for at in found.differentiated]
+        gradients = autograd.grad(chosen, wanted, seeds, retain_graph=True, allow_unused=True)  # for `_is_freed`
         results: list[Value] = []
+        places: list[int | None] = []
         memories = {value.buffer for value in recorder.inputs}
         for gradient, tensor in zip(gradients, wanted, strict=True):
             if gradient is None:
-                found.gradients.append(None)
+                places.append(None)
                 continue
             array = gradient._array
             if array.shape != tensor._array.shape or array.dtype != tensor._array.dtype:
@@ -447,23 +511,12 @@ class _Session:
             if array.value.buffer in memories or array.value.constant is not None:  # whom it goes to may write into it
                 array = array.copy("K")
             memories.add(array.value.buffer)
-            found.gradients.append(len(results))
+            places.append(len(results))
             results.append(array.value)
         steps = recorder.steps[count:]
         if any(buffer.known for step in steps for buffer in step.writes):
             raise UnrecordableError("backward writes into a tensor from outside")
-        program = Program([], steps, results).simplified()
-        made = {value for step in program.steps for value in step.makes}
-        read = dict.fromkeys(value for step in program.steps for value in step.values if value not in made)
-        read |= dict.fromkeys(value for value in results if value not in made)
-        seed_values = recorder.inputs[len(tensors) :]
-        found.saved = [value for value in read if not _is_constant(value) and value not in seed_values]
-        kept = {value.buffer for value in found.saved}
-        if any(buffer in kept for step in program.steps for buffer in step.writes):
-            raise UnrecordableError("backward writes into what the forward has saved")
-        found.backward = Program([*found.saved, *seed_values], program.steps, results)
-        found.forward = _ordered(Program(inputs, recorder.steps[:count], [*values, *found.saved]).simplified())
-        found.steps = recorder.steps
+        return Program([], steps, results).simplified(), places, pattern, recorder.inputs[before:]
 
 
 def _can_be_made_again(steps: Any, base: Any, view: Any) -> bool:
@@ -502,29 +555,46 @@ def _committing(commits: list[tuple[Any, bool]], function: Callable[..., Any], o
 
 
 def _ordered(program: Program) -> Program:
-    """Put checks, and what they need, before everything that changes what was there."""
-    changing = [at for at, step in enumerate(program.steps) if any(buffer.known for buffer in step.writes)]
-    if changing and any(is_dynamic(step) for step in program.steps[changing[0] :]):
-        raise UnrecordableError("a shape that depends on numbers follows a write into a tensor from outside")
-    checks = [at for at, step in enumerate(program.steps) if step.kind == "check"]
-    if not changing or not checks or checks[-1] < changing[0]:
+    """Put checks, and what they need, before everything that changes what was there; numbers that were drawn can be given back."""
+    steps = program.steps
+    changing = [at for at, step in enumerate(steps) if _changes(step)]
+    if not changing:
         return program
+    start = changing[0]
+    if any(is_dynamic(step) or may_refuse(step) for step in steps[start:]):
+        raise UnrecordableError(
+            "a shape or an error that depends on numbers follows a write into a tensor from outside"
+        )
+    pending = [at for at in range(start, len(steps)) if steps[at].kind == "check"]
+    if not pending:
+        return program
+    uses: dict[Any, list[int]] = {}  # which steps read or write memory
+    for at in range(start, len(steps)):
+        for buffer in {*(value.buffer for value in steps[at].values), *steps[at].writes} - {None}:
+            uses.setdefault(buffer, []).append(at)
+    places = {value: at for at, step in enumerate(steps) for value in step.makes}
     early: set[int] = set()
-    needed: set[Value] = set()
-    for at in range(len(program.steps) - 1, -1, -1):
-        step = program.steps[at]
-        if step.kind == "check" or any(made in needed for made in step.makes):
-            if step.writes:
-                raise UnrecordableError("a branch on a value follows a write into a tensor from outside")
-            early.add(at)
-            needed.update(step.values)
-    for at in early:
-        for value, version in program.steps[at].read:
-            if value.buffer is not None and value.buffer.written and (value.buffer.known or version):
-                raise UnrecordableError("a branch on a value that was written in place")
-    first = [step for at, step in enumerate(program.steps) if at in early]
-    rest = [step for at, step in enumerate(program.steps) if at not in early]
+    while pending:
+        at = pending.pop()
+        if at in early or at < start:
+            continue
+        step = steps[at]
+        if _changes(step):
+            raise UnrecordableError("a branch on a value follows a write into a tensor from outside")
+        early.add(at)
+        pending += [places[value] for value in step.values if value in places]
+        for buffer in {*(value.buffer for value in step.values), *step.writes} - {None}:
+            for other in uses[buffer]:  # writes that it sees, and what must come before its own
+                if other < at and (buffer in step.writes or buffer in steps[other].writes):
+                    pending.append(other)
+    first = [step for at, step in enumerate(steps) if at < start or at in early]
+    rest = [step for at, step in enumerate(steps) if at >= start and at not in early]
     return Program(program.inputs, [*first, *rest], program.results)
+
+
+def _changes(step: Step) -> bool:
+    """Tell whether a step changes what was there before the call, in a way that cannot be taken back."""
+    return step.kind != "draw" and any(buffer.known for buffer in step.writes)
 
 
 def _tensors_in(tree: Any) -> Any:
