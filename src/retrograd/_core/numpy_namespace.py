@@ -18,7 +18,7 @@ from .._dtypes import STORED_NUMBERS, complex32
 from .._dtypes import dtype as torch_dtype
 from .._stored import convert
 from .._thresholds import NATIVE
-from . import kernels, passes
+from . import passes
 
 HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 SINGLE = np.dtype(np.float32)
@@ -174,15 +174,15 @@ class ArrayNamespace:
         return self.power(x, exponent)
 
     def remainder_of(self, x: Any, y: Any) -> Any:
-        rest = kernels.divided(x, y, np.floor, True) if getattr(x, "size", 0) >= passes.LARGE else None
+        rest = native.divided(x, y, "floor", rest=True) if getattr(x, "size", 0) >= passes.LARGE else None
         return self.module.remainder(x, y) if rest is None else rest
 
     def remainder_towards_zero(self, x: Any, y: Any) -> Any:
-        rest = kernels.divided(x, y, np.trunc, True) if getattr(x, "size", 0) >= passes.LARGE else None
+        rest = native.divided(x, y, "trunc", rest=True) if getattr(x, "size", 0) >= passes.LARGE else None
         return self.module.fmod(x, y) if rest is None else rest
 
     def floor_divide(self, x: Any, y: Any) -> Any:
-        whole = kernels.divided(x, y, np.floor, False) if getattr(x, "size", 0) >= passes.LARGE else None
+        whole = native.divided(x, y, "floor", rest=False) if getattr(x, "size", 0) >= passes.LARGE else None
         return self.module.floor_divide(x, y) if whole is None else whole
 
     def round(self, x: Any, *, decimals: int = 0) -> Any:

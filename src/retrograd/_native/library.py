@@ -16,7 +16,7 @@ from .. import _thresholds
 from .._core.numpy_namespace import install_native, numpy_namespace
 from .._settings import get_num_threads
 from . import machine
-from .program import Formula
+from .program import Formula, formula
 from .trace import HALVES, STORAGE, TracedNamespace
 
 NDARRAY = np.ndarray
@@ -105,6 +105,26 @@ def library(name: str, function: Callable[..., Any]) -> Library | None:
     from .math import FUNCTIONS  # which takes time to import
 
     return Library(name, function) if name in FUNCTIONS else None
+
+
+@formula
+def _quotient(xp: Any, x: Any, y: Any, *, rounded: str, rest: bool) -> Any:
+    # in float64 the product of a float32 and a whole number below 2^29 is exact, and so is the difference
+    wide, divisor = xp.astype(x, dtype=np.float64), xp.astype(y, dtype=np.float64)
+    whole = getattr(xp, rounded)(wide / divisor)
+    return xp.astype(wide - whole * divisor if rest else whole, dtype=np.float32)
+
+
+def divided(x: Any, y: Any, rounded: str, *, rest: bool) -> np.ndarray | None:
+    """Compute q = rounded(x / y) of many numbers of float32, or the rest x - y q; None where it cannot, or not exactly."""
+    if type(y) in (int, float):
+        y = np.float32(y)
+    if x.dtype != np.float32 or getattr(y, "dtype", None) != np.float32 or y.shape not in ((), x.shape):
+        return None
+    smallest = np.abs(y).min()
+    if not smallest or not max(x.max(), -x.min()) / smallest < 1 << 27:  # or NaN
+        return None
+    return _quotient.large(numpy_namespace, (x, y), {"rounded": rounded, "rest": rest})  # type: ignore[no-any-return]
 
 
 _casts: dict[str, Formula] = {}
