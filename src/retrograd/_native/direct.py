@@ -14,7 +14,18 @@ from typing import Any, Final
 import numpy as np
 
 from .nests import Nest, Value, compiled, parts_of, run
-from .windows import PLACES, WIDTH, Layout, Pattern, Phases, _groups, _Plane, _starts, _static, _taken, _type
+from .windows import (
+    WIDTH,
+    Layout,
+    Pattern,
+    Phases,
+    Plane,
+    in_groups,
+    starts_of,
+    static_of,
+    stretches_of,
+    types_of,
+)
 
 RESULTS: Final = 3  # that are summed up at a time
 FACTORS: Final = 9  # places whose weights for these results stay in registers
@@ -24,10 +35,9 @@ STRIP: Final = 1 << 10  # numbers that are gone over at a time: sums and what th
 LANES: Final = 16
 SHARED: Final = 4  # images: results of fewer are shared out
 FULL: Final = 0.7  # of what is gone over: as much must be results, not what lies between rows
-LONG, LONG_SUMS = (
-    128,
-    192,
-)  # numbers of a plane from which results, and sums for weights, are quicker than patches and BLAS
+LONG: Final = 128  # numbers of a plane from which results are quicker than by patches and BLAS
+LONG_SUMS: Final = 192  # and sums for weights
+PLACES: Final = 25  # of a kernel: loops name every one of them, and take long to compile
 ROOM: Final = 1 << 24  # numbers of all planes of an image
 
 
@@ -39,17 +49,17 @@ def span_of(layout: Layout) -> int:
 
 def takes(layout: Layout, channels: int, long: int = LONG) -> bool:
     """Tell whether direct loops are quicker than patches and BLAS."""
-    span, room = span_of(layout), channels * _taken(layout.phases, layout.stride) * layout.room
+    span, room = span_of(layout), channels * stretches_of(layout.phases, layout.stride) * layout.room
     return 1 < len(layout.pattern) <= PLACES and long <= span <= prod(layout.count) / FULL and room <= ROOM
 
 
-class _Planes(_Plane):
+class _Planes(Plane):
     """The planes of an image, of which each group of channels makes some results."""
 
     def __init__(self, b: Nest, stride: tuple[int, ...], phases: Phases, bases: int, type: str) -> None:
         super().__init__(b, stride, phases, bases, type)
         self.span, self.channels, self.sets, self.made = b.sizes(4)  # channels and results are those of a group
-        self.stretch = self.room * _taken(phases, stride)  # numbers of a plane in room
+        self.stretch = self.room * stretches_of(phases, stride)  # numbers of a plane in room
 
     def behind(self, base: Value, numbers: Any) -> Value:
         return self.b.behind(base, numbers, WIDTH[self.type])
@@ -67,7 +77,7 @@ class _Planes(_Plane):
     def starts(self, room: Value, pattern: Pattern, plane: Value) -> dict[tuple[int, int], Value]:
         """Return where rows of the kernel begin in a plane."""
         here = self.behind(room, plane * self.stretch)
-        return _starts(pattern, self, lambda phase: self.behind(here, self.room * phase))
+        return starts_of(pattern, self, lambda phase: self.behind(here, self.room * phase))
 
     def over_results(
         self, block: int, share: Value, shares: Value, body: Callable[[Value, Value, Value], None]
@@ -104,7 +114,7 @@ def _write_forward(
                         b.store(total, f, begin, type)
                 with b.loop(0, p.channels) as channel:
                     starts = p.starts(room, pattern, group * p.channels + channel)
-                    for part in _groups(pattern, FACTORS):
+                    for part in in_groups(pattern, FACTORS):
                         factors = {
                             (k, j): b.load(weight, ((number + j) * p.channels + channel) * len(pattern) + k, type, type)
                             for k, *_ in part for j in range(block)
@@ -148,7 +158,7 @@ def _write_weight(
             own = [p.behind(given, (group * p.made + first + j) * p.room) for j in range(block)]
             with b.loop(0, p.channels) as channel:
                 starts = p.starts(room, pattern, group * p.channels + channel)
-                for part in _groups(pattern, SUMS // (2 * block)):
+                for part in in_groups(pattern, SUMS // (2 * block)):
 
                     def turn(f: Value, *before: Value, part: Any = part) -> list[Value]:
                         factors = [b.load(one, f, type, type) for one in own]
@@ -178,12 +188,12 @@ def _numbers(layout: Layout, items: int, parts: int, channels: int, groups: int,
 
 
 def _rooms(layout: Layout, parts: int, channels: int, dtype: Any) -> Any:
-    return np.zeros((parts, channels, _taken(layout.phases, layout.stride), layout.room), dtype)
+    return np.zeros((parts, channels, stretches_of(layout.phases, layout.stride), layout.room), dtype)
 
 
 def convolve(x: Any, weight: Any, bias: Any, layout: Layout, groups: int) -> Any:
     """Return the convolution (n, channels made, *count) of images with a weight (channels made, channels / groups, *kernel)."""
-    storage, type, dtype = _type(x.dtype)
+    storage, type, dtype = types_of(x.dtype)
     (images, channels), made = x.shape[:2], len(weight)
     block = min(RESULTS, made // groups)
     out = np.empty((images, made, *layout.count), x.dtype)
@@ -192,7 +202,7 @@ def convolve(x: Any, weight: Any, bias: Any, layout: Layout, groups: int) -> Any
     parts = parts_of(images * shares, out.size * prod(weight.shape[1:]) // LANES)
     arrays = [np.ascontiguousarray(a) for a in (x, weight, weight if bias is None else bias)]
     rooms, sums = _rooms(layout, parts, channels, dtype), np.empty((parts, block, layout.room), dtype)
-    function = compiled(_write_forward, *_static(layout), storage, type, block, bias is not None)
+    function = compiled(_write_forward, *static_of(layout), storage, type, block, bias is not None)
     numbers = _numbers(layout, images * shares, parts, channels, groups, made)
     run(function, [*arrays, out, rooms, sums], [*numbers, shares], images * shares, parts)
     return out
@@ -200,12 +210,12 @@ def convolve(x: Any, weight: Any, bias: Any, layout: Layout, groups: int) -> Any
 
 def convolve_weight(g: Any, x: Any, layout: Layout, groups: int) -> Any:
     """Return the gradient (channels made, channels / groups, places) of the weight."""
-    storage, type, dtype = _type(x.dtype)
+    storage, type, dtype = types_of(x.dtype)
     (images, channels), made = x.shape[:2], g.shape[1]
     shape = (made, channels // groups, len(layout.pattern))
     parts = parts_of(images, g.size * prod(shape[1:]) // LANES)
     arrays = [np.ascontiguousarray(g), np.ascontiguousarray(x), np.zeros((parts, *shape), dtype)]
     rooms, gradients = _rooms(layout, parts, channels, dtype), np.zeros((parts, made, layout.room), dtype)
-    function = compiled(_write_weight, *_static(layout), storage, type, min(GRADIENTS, made // groups))
+    function = compiled(_write_weight, *static_of(layout), storage, type, min(GRADIENTS, made // groups))
     run(function, [*arrays, rooms, gradients], _numbers(layout, images, parts, channels, groups, made), images, parts)
     return arrays[2].sum(0)
