@@ -7,7 +7,7 @@ alike. NumPy and CuPy share one implementation, because CuPy follows NumPy's sig
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any
 
 import ml_dtypes
@@ -88,9 +88,12 @@ def _quick_where(condition: Any, x: Any, y: Any) -> Any:
     """Choose; NumPy branches on every element, which a kernel does not."""
     if type(condition) is not np.ndarray or condition.size < _thresholds.NATIVE_SLOW:  # it may be a Python bool
         return np.where(condition, x, y)
-    large: Any = native.library("where", np.where)
-    numpy_namespace.where = large.of_any_size
-    return large.of_any_size(condition, x, y)
+    return _large_where()(condition, x, y)
+
+
+@cache
+def _large_where() -> Any:
+    return native.library("where", np.where).of_any_size
 
 
 class ArrayNamespace:

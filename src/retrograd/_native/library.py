@@ -127,18 +127,28 @@ def divided(x: Any, y: Any, rounded: str, *, rest: bool) -> np.ndarray | None:
     return _quotient.large(numpy_namespace, (x, y), {"rounded": rounded, "rest": rest})  # type: ignore[no-any-return]
 
 
-_casts: dict[str, Formula] = {}
+@formula
+def _doubled(xp: Any, x: Any) -> Any:
+    return xp.astype(x, dtype=np.float64)
+
+
+_casts: dict[str, Formula] = {"f64": _doubled}
 
 
 def cast(x: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
-    """Convert a large array to another dtype: between half precision and float32 by a kernel."""
+    """Convert a large array to another dtype: from and to half precision by a kernel."""
     before, after = STORAGE.get(x.dtype), STORAGE.get(dtype)
-    narrow = {before, after}
-    if len(narrow) != 2 or not narrow <= {"f16", "bf16", "f32"} or not machine.is_available():
+    both = {before, after}
+    if (
+        len(both) != 2
+        or not both <= {"f16", "bf16", "f32", "f64"}
+        or both == {"f32", "f64"}
+        or not machine.is_available()
+    ):
         return x.astype(dtype)
     formula = _casts.get(str(after))
     if formula is None:
-        formula = _casts[str(after)] = Formula(lambda xp, x: x, (), ())
+        formula = _casts[str(after)] = Formula(lambda xp, x: xp.astype(x, dtype=np.float32), (), ())
         formula.stored = after
     return formula.large(None, [x], {})  # type: ignore[no-any-return]
 

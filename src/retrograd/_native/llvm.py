@@ -343,12 +343,12 @@ class _Text:
         return self._converted(raw, storage, step.type)
 
     def _store(self, step: Step) -> str:
-        base, index, value = step.args
+        base, index, value, *exact = step.args
         storage = step.detail
         place = self._element(base, index, storage)
         text = self.of(value)
         if storage in HALF:
-            text = self._to_half(self._converted(text, value.type, "f32"), storage)
+            text = self._to_half(self._converted(text, value.type, "f32"), storage, bool(exact))
         elif storage == "i1":
             text = self.put(f"zext i1 {self._converted(text, value.type, 'i1')} to i8")
         else:
@@ -365,12 +365,14 @@ class _Text:
         wide = self.put(f"zext i16 {raw} to i32")
         return self.put(f"bitcast i32 {self.put(f'shl i32 {wide}, 16')} to float")
 
-    def _to_half(self, value: str, storage: str) -> str:
-        """Round; bfloat16 is the upper half of the bits, ties to even, and a NaN stays one."""
+    def _to_half(self, value: str, storage: str, exact: bool = False) -> str:
+        """Round; bfloat16 is the upper half of the bits, ties to even, and a NaN stays one. `exact`: there is nothing to round."""
         if storage == "f16":
             return self.put(f"fptrunc float {value} to half")
         bits = self.put(f"bitcast float {value} to i32")
         above = self.put(f"lshr i32 {bits}, 16")
+        if exact:
+            return self.put(f"trunc i32 {above} to i16")
         odd = self.put(f"and i32 {above}, 1")
         half = self.put(f"add i32 {odd}, 32767")
         rounded = self.put(f"lshr i32 {self.put(f'add i32 {bits}, {half}')}, 16")

@@ -303,7 +303,7 @@ class _Lowering:
         base, index = self._address(number, operand.inner, where)
         return self.w.step("load", type, base, index, detail=operand.storage)
 
-    def _store(self, number: int, value: Any, where: list[Any], joined: str | None = None) -> None:
+    def _store(self, number: int, node: Expr, value: Any, where: list[Any], joined: str | None = None) -> None:
         operand = self.outputs[number - len(self.kernel.inputs)].operand
         base, index = self._address(number, operand.inner, where)
         if number in self.rooms:
@@ -311,7 +311,20 @@ class _Lowering:
         if joined is not None:
             before = self.w.step("load", value.type, base, index, detail=operand.storage)
             value = self.w.step(joined, value.type, before, value)
-        self.w.step("store", "void", base, index, value, detail=operand.storage)
+        exact = () if joined is not None or not self._fits(node, operand.storage) else (True,)
+        self.w.step("store", "void", base, index, value, *exact, detail=operand.storage)
+
+    def _fits(self, node: Expr, storage: str) -> bool:
+        """Tell whether a value has no more digits than its storage in half precision: it was read from there, and chosen or turned."""
+        if storage not in ("f16", "bf16"):
+            return False
+        if node.op == "input":
+            return bool(self.kernel.inputs[node.detail].storage == storage)
+        if node.op == "const":
+            return node.type == "f32" and ex.value_of(node) in (0.0, 1.0, -1.0, 0.5, -0.5)
+        if node.op in ("neg", "abs", "maximum", "minimum", "select"):
+            return all(self._fits(a, storage) for a in node.args[node.op == "select" :])
+        return node.op == "rounded" and node.detail == storage
 
     def _places(self, wanted: Iterable[Expr]) -> list[list[Expr]]:
         """Sort what has to be known inside of loops by their depth: all that a wanted value reads from an outer one."""
@@ -401,7 +414,9 @@ class _Lowering:
             value = self._value(r.args[0], known, where)
             values.append(self.w.step(COMBINE[r.detail], r.type, total, value))
         for number, output in stores:
-            self._store(number, self._value(output.value, known, where), where, COMBINE.get(output.reduction))
+            self._store(
+                number, output.value, self._value(output.value, known, where), where, COMBINE.get(output.reduction)
+            )
         for loop, outside in reversed(opened):
             for carried, value in zip(loop.carried, values, strict=True):
                 carried.next = value
@@ -453,7 +468,7 @@ class _Lowering:
             where = [w.number(0)] * (self.kernel.inner - 1) + [loop.index]
             known: list[dict[Expr, Any]] = [{}]
             for number, output in rows:
-                self._store(number, self._lane_value(output.value, known, where), where)
+                self._store(number, output.value, self._lane_value(output.value, known, where), where)
             w.at = outside
 
     def _array(self) -> Any:
@@ -526,7 +541,7 @@ class _Lowering:
             value = self._lane_value(r.args[0], known, where)
             w.step("store", "void", array, lane, w.step(COMBINE[r.detail], r.type, before, value), detail=r.type)
         for number, output in stores:
-            self._store(number, self._lane_value(output.value, known, where), where)
+            self._store(number, output.value, self._lane_value(output.value, known, where), where)
         w.at = outsides[0]
 
 
