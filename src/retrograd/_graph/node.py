@@ -437,8 +437,8 @@ class Node:
             return primitive.large_backward(values, g, edges)
         if plain and not elementwise and primitive.plain_rules and (meta is None or type(meta) is PackedMeta):
             return self._by_plain_rules(g, edges, values)
-        if primitive.widens and xp is numpy_namespace and type(g) is not tuple and is_half(g.dtype):
-            g, values = cast(g, SINGLE), _Widened(values)
+        if primitive.widens and xp is numpy_namespace and meta is not None and _are_halves(meta):
+            g, values = _widened(g), _Widened(values)
         conjugate = elementwise and meta is not None and meta.complex and not primitive.self_adjoint
         if conjugate:
             g = xp.conj(g)
@@ -473,6 +473,15 @@ class Node:
         return Meta(facts, NO_LEVELS, False)
 
 
+def _are_halves(meta: Meta) -> bool:
+    """Tell whether the inputs are of half precision; what hooks give back of others is computed with as it is, as in torch."""
+    return all(facts is None or is_half(facts.dtype) for facts in meta.inputs)
+
+
+def _widened(value: Any) -> Any:
+    return cast(value, SINGLE) if isinstance(value, NDARRAY | np.generic) and is_half(value.dtype) else value
+
+
 class _Widened:
     """Saved values as rules read them where half precision is computed in float32; edges round the gradients."""
 
@@ -480,8 +489,7 @@ class _Widened:
         self._values = values
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(self._values, name)
-        return cast(value, SINGLE) if isinstance(value, NDARRAY | np.generic) and is_half(value.dtype) else value
+        return _widened(getattr(self._values, name))
 
 
 def _with_needed(node: Node, edges: Any, values: Any) -> Any:

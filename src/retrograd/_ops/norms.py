@@ -70,7 +70,8 @@ def _pulled(xp, g, x, full, p, axis):
     if p == 1:
         return xp.sgn(x) * g
     if p == 2:
-        return (_pulled_two if xp is numpy_namespace else _pulled_two.formula)(xp, x, full, g)
+        one_kernel = xp is numpy_namespace and x.size >= NATIVE and x.dtype == full.dtype == g.dtype
+        return (_pulled_two if one_kernel else _pulled_two.formula)(xp, x, full, g)
     size = xp.abs(x)
     if p in INFINITE:  # ties share; a NaN equals nothing
         chosen = xp.logical_or(xp.equal(size, full), xp.logical_and(xp.isnan(size), xp.isnan(full)))
