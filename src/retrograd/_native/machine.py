@@ -39,6 +39,14 @@ def _has_instructions() -> bool:
     return not known.get("SSE2", False) or (known.get("FMA3", True) and known.get("F16C", True))
 
 
+@cache_result
+def has_pairs() -> bool:
+    """Tell whether the processor multiplies pairs of bfloat16 and adds them in float32."""
+    if not is_available() or "RETROGRAD_NATIVE_CPU" in os.environ:
+        return False
+    return "avx512_bf16" in _processor().split()
+
+
 class _Machine:
     """LLVM for this processor."""
 
@@ -119,13 +127,19 @@ def _identity() -> str:
     version = [
         (entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in files if "llvmlite" in entry.name
     ]
+    processor = _processor() or f"{_llvm().cpu} {_llvm().features}"
+    return f"{version} {sys.platform} {processor} {os.environ.get('RETROGRAD_NATIVE_CPU')}"
+
+
+@cache_result
+def _processor() -> str:
+    """Return what the system says about the processor; nothing where it does not tell."""
     try:
         with open("/proc/cpuinfo") as file:
             first = file.read(8192).split("\n\n")[0].splitlines()
-        processor = " ".join(line for line in first if line.startswith(("model", "vendor", "flags", "Features", "CPU")))
     except OSError:
-        processor = f"{_llvm().cpu} {_llvm().features}"
-    return f"{version} {sys.platform} {processor} {os.environ.get('RETROGRAD_NATIVE_CPU')}"
+        return ""
+    return " ".join(line for line in first if line.startswith(("model", "vendor", "flags", "Features", "CPU")))
 
 
 def compiled(text: str) -> Any:
@@ -149,6 +163,7 @@ def compiled(text: str) -> Any:
                 Made.read += 1
             address = flat.load(code[1:]) if code[:1] == b"F" else _llvm().link(code[1:], name)
             found = _loaded[digest] = _SIGNATURE(address)
+            found.address = address  # type: ignore[attr-defined]
             Made.nanoseconds += perf_counter_ns() - started
         return found
 

@@ -423,7 +423,7 @@ def _truncated(xp, x, y):
 lerp = elementwise(
     "lerp",
     inputs=("x", "y", "z"),
-    implementation=wide(lambda xp, x, y, z: _lerp(xp, x, y, z)),
+    implementation=typed(lambda xp, x, y, z: _lerp(xp, x, y, z)),
     dx=lambda xp, g, z: g * (1 - z),
     dy=lambda xp, g, z: g * z,
     dz=lambda xp, g, x, y: g * (y - x),
@@ -440,7 +440,7 @@ def _lerp_by_each(xp, x, y, weight):
 
 
 def _lerp(xp, x, y, weight):
-    if weight.ndim or max(x.size, y.size) >= _lerp_by_each.start:
+    if weight.ndim or x.dtype.itemsize == 2 or max(x.size, y.size) >= _lerp_by_each.start:
         return _lerp_by_each(xp, x, y, weight)
     step = y - x
     return x + weight * step if abs(weight) < 0.5 else y - step * (1 - weight)
