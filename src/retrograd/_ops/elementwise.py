@@ -8,7 +8,7 @@ import math
 from .._core.passes import BITS
 from .._core.primitive import elementwise
 from .._native.program import formula
-from .implementations import is_complex, numpy, typed, wide
+from .implementations import is_complex, named_kernel, numpy, typed, wide
 
 # ---- arithmetic ----
 add = elementwise("add", exact=True, dx=lambda xp, g: g, dy=lambda xp, g: g, shows="alpha=1")
@@ -281,6 +281,12 @@ relu_back = elementwise(
     dy=lambda xp, g: xp.zeros_like(g),
 )
 erf = elementwise("erf", dx=lambda xp, g, x: (2 / math.sqrt(math.pi)) * xp.exp(-(x * x)) * g)
+ndtr = elementwise(
+    "ndtr",
+    torch="special_ndtr",
+    implementation=named_kernel("ndtr"),
+    dx=lambda xp, g, x: (1 / math.sqrt(2 * math.pi)) * xp.exp(-0.5 * (x * x)) * g,
+)
 log_sigmoid = elementwise(
     "log_sigmoid",
     torch="log_sigmoid",

@@ -247,12 +247,6 @@ def _erfinv(xp, x):
 
 
 erfinv = elementwise("erfinv", implementation=with_kernel(_erfinv, lambda xp, x: xp.erfinv(x)), dx=_erfinv_dx)
-ndtr = elementwise(
-    "ndtr",
-    torch="special_ndtr",
-    implementation=named_kernel("ndtr"),
-    dx=lambda xp, g, x: (1 / math.sqrt(2 * math.pi)) * xp.exp(-0.5 * (x * x)) * g,
-)
 ndtri = elementwise(
     "ndtri",
     torch="special_ndtri",
