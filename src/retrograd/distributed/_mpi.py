@@ -30,8 +30,8 @@ class MissingMpiError(RuntimeError, ImportError):
 
 
 @cache
-def load() -> Any:
-    """Import mpi4py and start MPI, for several threads. It ends with the process, unless the process fails."""
+def _imported() -> Any:
+    """Import mpi4py without starting MPI."""
     try:
         import mpi4py
 
@@ -39,6 +39,13 @@ def load() -> Any:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py is there, but no MPI library
         raise MissingMpiError(MISSING.format(reason=str(error).splitlines()[0])) from error
+    return MPI
+
+
+@cache
+def load() -> Any:
+    """Import mpi4py and start MPI, for several threads. It ends with the process, unless the process fails."""
+    MPI = _imported()  # noqa: N806 - mpi4py's name
     if not MPI.Is_initialized():
         MPI.Init_thread(MPI.THREAD_MULTIPLE)
         atexit.register(_finalize)
@@ -57,6 +64,12 @@ def is_available() -> bool:
     from importlib.util import find_spec
 
     return find_spec("mpi4py") is not None
+
+
+def speaks_pmix() -> bool:
+    """Tell whether the MPI library can be joined by PMIx; MPICH says so among the options with which it was built."""
+    version = _imported().Get_library_version().lower()
+    return "mpich" not in version or "pmix" in version
 
 
 # ---- the end ----

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -22,12 +22,19 @@ from ._work import Line, Waiter
 
 FAREWELL_SECONDS = 5.0  # how long a process that ends waits for the others to end, too
 
-# What starters of processes say: the number of this process, how many there are, and both on this machine.
+# What starters of processes say: the number of this process, and how many there are; then both on this machine. srun --mpi=pmi2 says the
+# first two as MPICH does, and leaves the others to Slurm's own names.
 STARTERS = (
-    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),  # MPICH and Intel MPI; srun --mpi=pmi2
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
-    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"),  # any srun
+    ("PMI_RANK", "PMI_SIZE"),  # MPICH and Intel MPI; srun --mpi=pmi2
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),  # any srun
 )
+ON_THIS_MACHINE = (
+    ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+    ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
+    ("SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"),
+)
+PORTS = range(10000, 32768)  # below those that systems give to connections by themselves
 
 
 @dataclass
@@ -38,17 +45,38 @@ class Place:
     size: int
     local_rank: int
     local_size: int
-    known_to_mpi: bool
+    by_slurm: bool
+
+    def is_known_to_mpi(self) -> bool:
+        """Tell whether MPI joins the processes by itself. Slurm's PMIx is spoken by Open MPI, and by MPICH only if it was built so."""
+        return not self.by_slurm or ("PMIX_RANK" in os.environ and _mpi.speaks_pmix())
 
 
 def started_place() -> Place | None:
     """Return what the starter of this process says of it; None if it was started by itself."""
-    for names in STARTERS:
-        if names[0] in os.environ and names[1] in os.environ:
-            numbers = [int(re.match(r"\d*", os.environ.get(name, "0"))[0] or 0) for name in names]  # type: ignore[index]
-            known = not names[0].startswith("SLURM") or "PMIX_RANK" in os.environ
-            return Place(numbers[0], numbers[1], numbers[2], numbers[3], known)
-    return None
+    said = _said_first(STARTERS)
+    if said is None:
+        return None
+    names, rank, size = said
+    _, local_rank, local_size = _said_first(ON_THIS_MACHINE) or ("", "0", "1")
+    here = _on_machine(local_size, int(os.environ.get("SLURM_NODEID", "0")))
+    return Place(int(rank), int(size), int(local_rank), here, names.startswith("SLURM"))
+
+
+def _said_first(pairs: Sequence[tuple[str, str]]) -> tuple[str, str, str] | None:
+    """Return the first two variables that are both there: the first one's name, and their values."""
+    found = (pair for pair in pairs if pair[0] in os.environ and pair[1] in os.environ)
+    pair = next(found, None)
+    return None if pair is None else (pair[0], os.environ[pair[0]], os.environ[pair[1]])
+
+
+def _on_machine(listed: str, machine: int) -> int:
+    """Return how many processes a machine has, in a list as Slurm writes it: 4(x2),1 is four on each of two machines, one on the third."""
+    counts: list[int] = []
+    for part in listed.split(","):
+        count, _, times = part.partition("(x")
+        counts += [int(count)] * int(times.rstrip(")") or 1)
+    return counts[min(machine, len(counts) - 1)]
 
 
 def adopt_environment() -> None:
@@ -56,13 +84,14 @@ def adopt_environment() -> None:
     place = started_place()
     if place is None or "RANK" in os.environ:
         return
+    job, step = (int(os.environ.get(name, "0")) for name in ("SLURM_JOB_ID", "SLURM_STEP_ID"))
     variables = {
         "RANK": place.rank,
         "WORLD_SIZE": place.size,
         "LOCAL_RANK": place.local_rank,
-        "LOCAL_WORLD_SIZE": place.local_size or 1,
+        "LOCAL_WORLD_SIZE": place.local_size,
         "MASTER_ADDR": _first_machine(),
-        "MASTER_PORT": 20000 + int(os.environ.get("SLURM_JOB_ID", 9500)) % 20000,
+        "MASTER_PORT": PORTS[(job * 31 + step) % len(PORTS)] if job else 29500,  # steps of a job may run at once
     }
     for name, value in variables.items():
         os.environ.setdefault(name, str(value))
@@ -145,7 +174,7 @@ def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) ->
 def communicator_of(rank: int, size: int, store: Callable[[], Store], timeout: timedelta) -> Any:
     """Return MPI's communicator of all processes, in which this one has the number that it wants."""
     place = started_place()
-    if not (_Joined.by_store or (place is not None and place.known_to_mpi and place.size == size)):
+    if not (_Joined.by_store or (place is not None and place.size == size and place.is_known_to_mpi())):
         join(store(), rank, size, timeout)
     MPI = _mpi.load()  # noqa: N806 - mpi4py's name
     world = MPI.COMM_WORLD
