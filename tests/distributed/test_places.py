@@ -66,7 +66,10 @@ def test_nobody_has_started_a_process_of_a_shell_or_a_batch_script(said: str, mo
 @pytest.mark.parametrize(
     ("library", "known"),
     [
-        ("MPICH Version: 5.0.2\nMPICH configure: --with-pm=hydra:gforker", False),  # it aborts: "unsupported PMI version PMIx"
+        (
+            "MPICH Version: 5.0.2\nMPICH configure: --with-pm=hydra:gforker",
+            False,
+        ),  # it aborts: "unsupported PMI version PMIx"
         ("MPICH Version: 5.0.2\nMPICH configure: --with-pmix=/usr", True),
         ("Open MPI v5.0.10", True),
     ],

@@ -8,7 +8,9 @@ request. Arrays are NumPy's, of one dimension. Numbers are moved as bytes, so ev
 from __future__ import annotations
 
 import atexit
+import ctypes
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -18,6 +20,7 @@ import numpy as np
 from ._reductions import ReduceOp, before, combined, plain
 from ._work import Steps
 
+WATCH_SECONDS = 1.0  # how often processes look for others while MPI starts
 INSTALL = "pip install mpi4py mpich"
 MISSING = (
     "torch.distributed with several processes needs MPI, through mpi4py, which cannot be imported: {reason}\n"
@@ -42,15 +45,34 @@ def _imported() -> Any:
     return MPI
 
 
-@cache
-def load() -> Any:
-    """Import mpi4py and start MPI, for several threads. It ends with the process, unless the process fails."""
+def load(watch: Callable[[], None] | None = None) -> Any:
+    """Import mpi4py and start MPI, for several threads. It ends with the process, unless the process fails.
+
+    MPI's start returns when all processes have come. Meanwhile `watch` is called every second, and may raise.
+    """
     MPI = _imported()  # noqa: N806 - mpi4py's name
     if not MPI.Is_initialized():
-        MPI.Init_thread(MPI.THREAD_MULTIPLE)
+        _start(MPI, watch)
+        for communicator in (MPI.COMM_WORLD, MPI.COMM_SELF):
+            communicator.Set_errhandler(MPI.ERRORS_RETURN)  # as mpi4py does where it starts MPI
         atexit.register(_finalize)
         _watch_for_errors()
     return MPI
+
+
+def _start(MPI: Any, watch: Callable[[], None] | None) -> None:  # noqa: N803 - mpi4py's name
+    """Start MPI in a thread: mpi4py would hold Python's lock until all processes have come."""
+    library = ctypes.CDLL(MPI.__file__)  # in which the MPI library is found with which mpi4py was built
+    ended = threading.Event()
+
+    def begin() -> None:
+        library.MPI_Init_thread(None, None, ctypes.c_int(MPI.THREAD_MULTIPLE), ctypes.byref(ctypes.c_int()))
+        ended.set()
+
+    threading.Thread(target=begin, name="MPI's start", daemon=True).start()
+    while not ended.wait(WATCH_SECONDS):
+        if watch is not None:
+            watch()
 
 
 def need() -> None:
