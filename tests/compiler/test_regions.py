@@ -14,8 +14,8 @@ import pytest
 import retrograd as torch
 from retrograd import nn
 from retrograd.nn import functional as F  # noqa: N812
-from tests.compiler.drawn_programs import define
 from tests.compiler.effect_programs import source
+from tests.compiler.sources import define
 
 PROGRAMS, PARTS = 15, 4
 

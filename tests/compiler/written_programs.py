@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import retrograd
-from tests.compiler.drawn_programs import define
+from tests.compiler.sources import define
 from tests.semantics.programs import random_program
 from tests.semantics.steps import PRELUDE, Step, close, execute, fresh_namespace
 
