@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from functools import cache as cache_result
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,14 @@ def vector_bytes() -> int:
     if "RETROGRAD_NATIVE_CPU" not in os.environ and known.get("AVX512F") and known.get("AVX512VL", known.get("AVX512_SKX")):
         return 64
     return 32 if known.get("AVX2") else 16
+
+
+@cache_result
+def has_pairs() -> bool:
+    """Tell whether the processor multiplies pairs of bfloat16 and adds them in float32."""
+    if not is_available() or "RETROGRAD_NATIVE_CPU" in os.environ:
+        return False
+    return "avx512_bf16" in _processor().split()
 
 
 class _Machine:
@@ -105,6 +114,12 @@ _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_c
 _loaded: dict[str, int] = {}
 
 
+class Made:
+    """How many kernels this process has compiled or read from the cache so far, and how long that took; recordings ask."""
+
+    compiled = read = nanoseconds = 0
+
+
 def _llvm() -> _Machine:
     global _state
     if _state is None:
@@ -123,13 +138,19 @@ def _identity() -> str:
     version = [
         (entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in files if "llvmlite" in entry.name
     ]
+    processor = _processor() or f"{_llvm().cpu} {_llvm().features}"
+    return f"{version} {sys.platform} {processor} {os.environ.get('RETROGRAD_NATIVE_CPU')}"
+
+
+@cache_result
+def _processor() -> str:
+    """Return what the system says about the processor; nothing where it does not tell."""
     try:
         with open("/proc/cpuinfo") as file:
             first = file.read(8192).split("\n\n")[0].splitlines()
-        processor = " ".join(line for line in first if line.startswith(("model", "vendor", "flags", "Features", "CPU")))
     except OSError:
-        processor = f"{_llvm().cpu} {_llvm().features}"
-    return f"{version} {sys.platform} {processor} {os.environ.get('RETROGRAD_NATIVE_CPU')}"
+        return ""
+    return " ".join(line for line in first if line.startswith(("model", "vendor", "flags", "Features", "CPU")))
 
 
 def address(text: str, as_it_is: bool = False) -> int:
@@ -139,6 +160,7 @@ def address(text: str, as_it_is: bool = False) -> int:
     from . import cache, flat
 
     with lock:
+        started = perf_counter_ns()
         digest = hashlib.sha256(f"{_identity()}\n{'as it is' * as_it_is}\n{text}".encode()).hexdigest()
         found = _loaded.get(digest)
         if found is None:
@@ -147,14 +169,20 @@ def address(text: str, as_it_is: bool = False) -> int:
             if code is None or (code[:1] == b"F" and not flat.is_possible()):
                 code = _llvm().machine_code(text, name, as_it_is)
                 cache.write(digest, code)
+                Made.compiled += 1
+            else:
+                Made.read += 1
             found = flat.load(code[1:]) if code[:1] == b"F" else _llvm().link(code[1:], name)
             _loaded[digest] = found
+            Made.nanoseconds += perf_counter_ns() - started
         return found
 
 
 @cache_result
 def _callable(address: int) -> Any:
-    return _SIGNATURE(address)
+    found = _SIGNATURE(address)
+    found.address = address  # type: ignore[attr-defined]
+    return found
 
 
 def compiled(text: str) -> Any:

@@ -352,7 +352,7 @@ class VectorText(Text):
         return self.put(self.operation(op, type, {"a": self.of(start), "b": total}))
 
     # ---- tiles of matrices ----
-    def _tile(self, step: Step) -> str:
+    def _product_tile(self, step: Step) -> str:
         """Compute a tile of a product: the arguments are pointers to x (or None), y and out. See `Tile`."""
         tile: Tile = step.detail
         x, y, out = step.args

@@ -167,7 +167,7 @@ class ProductStage:
                 detail = Tile(
                     rows.size, span.size, part.size, self.x.row, self.x.column, self.y.row, out_step, add, self.turned
                 )
-                writer.operation("tile", self.type, x_tile, y_here, out_tile, detail=detail)
+                writer.operation("product_tile", self.type, x_tile, y_here, out_tile, detail=detail)
                 writer.close()
             writer.close()
 
@@ -427,7 +427,7 @@ class ColumnStage:
                 turn = writer.open(number(0), number(part.count))
                 here = _behind(writer, _behind(writer, source, number(part.begin), self.step), turn, part.size * self.step)
                 detail = Tile(1, span.size, part.size, 0, 0, self.step, 0, add)
-                writer.operation("tile", self.type, None, here, target, detail=detail)
+                writer.operation("product_tile", self.type, None, here, target, detail=detail)
                 writer.close()
             writer.close()
             done += count

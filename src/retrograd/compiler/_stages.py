@@ -108,7 +108,7 @@ class Stages:
             self._place(node)
 
     def _place(self, node: Node) -> None:
-        first = max([self.written.get(operand.buffer, -1) for operand in node.operands])
+        first = max([self.written.get(operand.buffer, -1) for operand in node.operands], default=-1)
         if isinstance(node, Store):
             target = node.target.buffer
             first = max(first, self.written.get(target, -1), self.read.get(target, -1))
