@@ -10,35 +10,28 @@ those of all places in them, and goes through the table.
 - A stage may ask whether a number is still what it was when the program was made. If it is not, it writes its own number behind the
   counter of the threads, and the program ends at the next stage `STOPS` of that number, which has no kernel: a thread that comes there
   late must not see what stages behind it have found out.
-- Workers are threads of Python that have left Python for good. A job is put up in the `Mailbox`; they look for the next one for a
-  while, then sleep. A program that finds them busy with another's is run by its own thread alone.
+- The threads are those of `threads.py`. A program that finds them busy with another's call is run by its own thread alone.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import sys
-import threading
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final
 
 import numpy as np
 
+from .._settings import get_num_threads
 from . import machine
+from .threads import together
 
 DATA: Final = object.__basicsize__  # where an array keeps the address of its memory
-WAITS, ALONE, STOPS = 1, 2, 4  # flags of a stage: it waits for all threads first; the first thread does it; it ends the program
+# flags of a stage: it waits for all threads first; the first thread does it; it ends the program
+WAITS, ALONE, STOPS = 1, 2, 4
 FIELDS: Final = 4  # of a stage: kernel, pointers, items, flags
 LINE: Final = 8  # numbers of 64 bits in a line of the cache: what threads write lies apart
-# a worker looks so often for a job before it sleeps: some 100 us
-PATIENCE: Final = 2000
-# places in a mailbox, in numbers of 64 bits
-GENERATION, BUSY, ASLEEP, JOB, CALLS = 0, LINE, 2 * LINE, 3 * LINE, 4 * LINE
-MUTEX, CONDITION = 6 * LINE, 8 * LINE  # 128 bytes each
-MAILBOX: Final = 10 * LINE
-CALLED: Final = ("pthread_mutex_lock", "pthread_mutex_unlock", "pthread_cond_wait", "pthread_cond_broadcast", "sched_yield")
 
 
 def _pause() -> str:
@@ -46,14 +39,13 @@ def _pause() -> str:
     return "  call void @llvm.x86.sse2.pause()" if os.uname().machine in ("x86_64", "AMD64") else ""
 
 
-def _field(name: str, base: str, number: int, type: str = "i64", atomic: str = "") -> str:
+def _field(name: str, base: str, number: int, type: str = "i64") -> str:
     """Write how a number is read."""
-    read = f"load atomic {type}, ptr %{name}.p {atomic}, align 8" if atomic else f"load {type}, ptr %{name}.p, align 8"
-    return f"  %{name}.p = getelementptr i64, ptr {base}, i64 {number}\n  %{name} = {read}"
+    return f"  %{name}.p = getelementptr i64, ptr {base}, i64 {number}\n  %{name} = load {type}, ptr %{name}.p, align 8"
 
 
 def _text() -> str:
-    """Return the text of the functions `launch`, `attend` and what both call."""
+    """Return the text of the functions `launch`, `take_part` and what both call."""
     pause = _pause()
     return f"""
 {"declare void @llvm.x86.sse2.pause()" if pause else ""}
@@ -159,61 +151,23 @@ out:
   ret i64 %result
 }}
 
-; what a worker does all its life
-define void @attend(ptr %mail, i64 %thread, i64 %seen.first) #0 {{
+; a kernel whose items are the threads that share a program: it is the part of one, or all if it is called for all of them
+define void @take_part(ptr %context, ptr %none, ptr %nothing, i64 %low, i64 %high) #0 {{
 entry:
-{_field("yield", "%mail", CALLS + 4, "ptr")}
-{_field("lock", "%mail", CALLS, "ptr")}
-{_field("unlock", "%mail", CALLS + 1, "ptr")}
-{_field("sleep", "%mail", CALLS + 2, "ptr")}
-  %asleep = getelementptr i64, ptr %mail, i64 {ASLEEP}
-  %mutex = getelementptr i64, ptr %mail, i64 {MUTEX}
-  %condition = getelementptr i64, ptr %mail, i64 {CONDITION}
-  br label %begin
-begin:
-  %seen = phi i64 [ %seen.first, %entry ], [ %new, %served ]
-  br label %look
-look:
-  %turn = phi i64 [ 0, %begin ], [ %turn.next, %idle ]
-  %now = load atomic i64, ptr %mail seq_cst, align 8
-  %same = icmp eq i64 %now, %seen
-  br i1 %same, label %idle, label %job
-idle:
-{pause}
-  %turn.next = add i64 %turn, 1
-  %tired = icmp sgt i64 %turn.next, {PATIENCE}
-  br i1 %tired, label %lie, label %look
-lie:
-  call i32 %lock(ptr %mutex)
-  atomicrmw add ptr %asleep, i64 1 seq_cst, align 8
-  br label %dream
-dream:
-  %there = load atomic i64, ptr %mail seq_cst, align 8
-  %still = icmp eq i64 %there, %seen
-  br i1 %still, label %rest, label %wake
-rest:
-  call i32 %sleep(ptr %condition, ptr %mutex)
-  br label %dream
-wake:
-  atomicrmw sub ptr %asleep, i64 1 seq_cst, align 8
-  call i32 %unlock(ptr %mutex)
-  br label %job
-job:
-  %new = phi i64 [ %now, %look ], [ %there, %wake ]
-{_field("table", "%mail", JOB, "ptr")}
-{_field("stages", "%mail", JOB + 1)}
-{_field("threads", "%mail", JOB + 2)}
-{_field("sync", "%mail", JOB + 3, "ptr")}
-  %mine = icmp slt i64 %thread, %threads
-  br i1 %mine, label %serve, label %served
-serve:
-  %done = call i64 @drive(ptr %table, i64 %stages, i64 %thread, i64 %threads, ptr %sync, ptr %yield)
-  br label %served
-served:
-  br label %begin
+{_field("table", "%context", 4, "ptr")}
+{_field("stages", "%context", 5)}
+{_field("threads", "%context", 6)}
+{_field("sync", "%context", 7, "ptr")}
+{_field("yield", "%context", 8, "ptr")}
+  %count = sub i64 %high, %low
+  %several = icmp eq i64 %count, 1
+  %own = select i1 %several, i64 %threads, i64 1
+  %done = call i64 @drive(ptr %table, i64 %stages, i64 %low, i64 %own, ptr %sync, ptr %yield)
+  ret void
 }}
 
-; a function of Python: of arrays, whose memory it hands to the kernels; True, or False if the program was stopped
+; a function of Python: of arrays, whose memory it hands to the kernels. It runs a program of one thread, and returns True, or False if that
+; was stopped. For several it makes all ready
 define ptr @launch(ptr %self, ptr %args, i64 %given) #0 {{
 entry:
   %context.p = getelementptr i8, ptr %self, i64 {DATA}
@@ -225,8 +179,7 @@ entry:
 {_field("table", "%context", 4, "ptr")}
 {_field("stages", "%context", 5)}
 {_field("threads", "%context", 6)}
-{_field("mail.cell", "%context", 7, "ptr")}
-{_field("sync", "%context", 8, "ptr")}
+{_field("sync", "%context", 7, "ptr")}
 {_field("true", "%context", 9, "ptr")}
 {_field("false", "%context", 10, "ptr")}
 {_field("hold", "%context", 11, "ptr")}
@@ -267,63 +220,24 @@ ready:
   store i64 0, ptr %sync, align 8
   %status = getelementptr i64, ptr %sync, i64 {LINE}
   store i64 0, ptr %status, align 8
+  %one = icmp eq i64 %threads, 1
+  br i1 %one, label %begin, label %answer
+begin:
   %leaves = icmp ne ptr %leave, null
-  br i1 %leaves, label %release, label %held
+  br i1 %leaves, label %release, label %run
 release:
   %state.here = call ptr %leave()
-  br label %held
-held:
-  %state = phi ptr [ null, %ready ], [ %state.here, %release ]
-  %wanted = icmp sgt i64 %threads, 1
-  br i1 %wanted, label %ask, label %alone
-ask:
-  %mail = load ptr, ptr %mail.cell, align 8
-  %none = icmp eq ptr %mail, null
-  br i1 %none, label %alone, label %try
-try:
-  %busy = getelementptr i64, ptr %mail, i64 {BUSY}
-  %pair = cmpxchg ptr %busy, i64 0, i64 1 seq_cst seq_cst, align 8
-  %free = extractvalue {{ i64, i1 }} %pair, 1
-  br i1 %free, label %post, label %alone
-post:
-  %job.table = getelementptr i64, ptr %mail, i64 {JOB}
-  store ptr %table, ptr %job.table, align 8
-  %job.stages = getelementptr i64, ptr %mail, i64 {JOB + 1}
-  store i64 %stages, ptr %job.stages, align 8
-  %job.threads = getelementptr i64, ptr %mail, i64 {JOB + 2}
-  store i64 %threads, ptr %job.threads, align 8
-  %job.sync = getelementptr i64, ptr %mail, i64 {JOB + 3}
-  store ptr %sync, ptr %job.sync, align 8
-{_field("yield", "%mail", CALLS + 4, "ptr")}
-  atomicrmw add ptr %mail, i64 1 seq_cst, align 8
-{_field("sleepers", "%mail", ASLEEP, "i64", "seq_cst")}
-  %sleeping = icmp sgt i64 %sleepers, 0
-  br i1 %sleeping, label %rouse, label %together
-rouse:
-{_field("lock", "%mail", CALLS, "ptr")}
-{_field("unlock", "%mail", CALLS + 1, "ptr")}
-{_field("call", "%mail", CALLS + 3, "ptr")}
-  %mutex = getelementptr i64, ptr %mail, i64 {MUTEX}
-  %condition = getelementptr i64, ptr %mail, i64 {CONDITION}
-  call i32 %lock(ptr %mutex)
-  call i32 %call(ptr %condition)
-  call i32 %unlock(ptr %mutex)
-  br label %together
-together:
-  %ended.shared = call i64 @drive(ptr %table, i64 %stages, i64 0, i64 %threads, ptr %sync, ptr %yield)
-  store atomic i64 0, ptr %busy seq_cst, align 8
-  br label %back
-alone:
-  %ended.alone = call i64 @drive(ptr %table, i64 %stages, i64 0, i64 1, ptr %sync, ptr null)
-  br label %back
-back:
-  %ended = phi i64 [ %ended.shared, %together ], [ %ended.alone, %alone ]
+  br label %run
+run:
+  %state = phi ptr [ null, %begin ], [ %state.here, %release ]
+  %ended = call i64 @drive(ptr %table, i64 %stages, i64 0, i64 1, ptr %sync, ptr null)
   br i1 %leaves, label %return, label %answer
 return:
   call void %enter(ptr %state)
   br label %answer
 answer:
-  %fine = icmp eq i64 %ended, 0
+  %found = phi i64 [ 0, %ready ], [ %ended, %run ], [ %ended, %return ]
+  %fine = icmp eq i64 %found, 0
   %result = select i1 %fine, ptr %true, ptr %false
   call void %hold(ptr %result)
   ret ptr %result
@@ -333,76 +247,21 @@ attributes #0 = {{ nounwind "no-builtins" }}
 """
 
 
-@cache
-def _address(name: str) -> int:
-    """Return where the function `launch` or `attend` is."""
-    return machine.address(_text().replace(f"@{name}(", "@KERNEL("))
-
-
-class _Mailbox:
-    """Where jobs are put up for the workers, and the workers."""
-
-    def __init__(self) -> None:
-        library = ctypes.CDLL(None)
-        self.memory = np.zeros(MAILBOX + LINE, np.uint64)
-        skipped = -self.memory.ctypes.data % (8 * LINE) // 8  # to the next line of the cache
-        self.fields = self.memory[skipped : skipped + MAILBOX]
-        self.address = self.fields.ctypes.data
-        for number, name in enumerate(CALLED):
-            self.fields[CALLS + number] = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-        for name, place in (("pthread_mutex_init", MUTEX), ("pthread_cond_init", CONDITION)):
-            if getattr(library, name)(ctypes.c_void_p(self.address + 8 * place), None):
-                raise OSError(f"{name} failed")
-        self.attend = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(_address("attend"))
-        self.workers: list[threading.Thread] = []
-
-    def need(self, threads: int) -> None:
-        """Have so many threads, the one that asks among them."""
-        while len(self.workers) < threads - 1:
-            seen = int(self.fields[GENERATION])
-            worker = threading.Thread(
-                target=self.attend, args=(self.address, len(self.workers) + 1, seen), daemon=True, name="retrograd-kernels"
-            )
-            worker.start()
-            self.workers.append(worker)
-
-
-_mail: _Mailbox | None = None
-_cell = np.zeros(1, np.uint64)  # where programs look for the mailbox
-_lock = threading.Lock()
-
-
-def _mailbox(threads: int) -> None:
-    """Have workers, if this system has what they need."""
-    global _mail
-    with _lock:
-        if _mail is None:
-            _mail = _Mailbox()
-        _mail.need(threads)
-        _cell[0] = _mail.address
-
-
-def _forget() -> None:
-    """Begin anew in a forked process, where threads do not go."""
-    global _mail, _lock
-    _mail, _lock = None, threading.Lock()
-    _cell[0] = 0
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
-
-
-def has_threads() -> bool:
-    """Tell whether programs can be shared by threads on this system."""
-    return sys.platform in ("linux", "darwin")
+def _module(name: str) -> str:
+    """Return the text for the function `launch` or `take_part`."""
+    return _text().replace(f"@{name}(", "@KERNEL(")
 
 
 # ---- programs ----
 class _Method(ctypes.Structure):
     """Python's description of a function that is written in C (PyMethodDef)."""
 
-    _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("text", ctypes.c_char_p))
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("text", ctypes.c_char_p),
+    )
 
 
 FASTCALL: Final = 0x80
@@ -411,11 +270,16 @@ _kept: list[Any] = []
 
 @cache
 def _method() -> Any:
-    made = _Method(b"launch", _address("launch"), FASTCALL, None)
+    made = _Method(b"launch", machine.address(_module("launch")), FASTCALL, None)
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     _kept.append(made)  # as long as functions may be called
     return lambda context: new(ctypes.addressof(made), context, None)
+
+
+@cache
+def _of_system(name: str) -> int:
+    return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0
 
 
 @cache
@@ -433,13 +297,18 @@ class Stage:
 
 
 def launcher(
-    stages: Sequence[Stage], places: Sequence[tuple[int, int]], given: int, fixed: Sequence[np.ndarray], threads: int, long: bool
+    stages: Sequence[Stage],
+    places: Sequence[tuple[int, int]],
+    given: int,
+    fixed: Sequence[np.ndarray],
+    threads: int,
+    long: bool,
 ) -> Callable[..., bool]:
     """Return a function of `given` arrays that runs a program. See Note [Programs of kernels].
 
-    A place is an array, by its number, and a distance in bytes from where it begins; behind the arrays that are given stand the `fixed` ones, and
-    behind these the memory in which stages that ask note what they found. While a `long` program runs, other threads of Python may. One such
-    function serves one call at a time.
+    A place is an array, by its number, and a distance in bytes from where it begins; behind the arrays that are given stand the `fixed`
+    ones, and behind these the memory in which stages that ask note what they found. While a `long` program runs, other threads of Python
+    may. One such function serves one call at a time.
     """
     sync = np.zeros(3 * LINE, np.uint64)
     bases = np.zeros(given + len(fixed) + 1, np.uint64)
@@ -452,18 +321,27 @@ def launcher(
     table = np.zeros((max(len(stages), 1), FIELDS), np.uint64)
     for row, stage, pointers in zip(table, stages, cells, strict=False):
         row[:] = stage.kernel, pointers.ctypes.data, stage.items, stage.flags
-    if threads > 1:
-        _mailbox(threads)
     context = np.array(
         [
-            bases.ctypes.data, spots.ctypes.data, len(places), first, table.ctypes.data, len(stages), threads, _cell.ctypes.data,
-            sync.ctypes.data, id(True), id(False), _of_python("Py_IncRef"),
+            bases.ctypes.data, spots.ctypes.data, len(places), first, table.ctypes.data, len(stages), threads, sync.ctypes.data,
+            _of_system("sched_yield") if threads > 1 else 0, id(True), id(False), _of_python("Py_IncRef"),
             *((_of_python("PyEval_SaveThread"), _of_python("PyEval_RestoreThread")) if long else (0, 0)),
         ],
         np.uint64,
     ).view(_Context)  # fmt: skip
     context.kept = own, sync, bases, spots, slots, cells, table
-    return _method()(context)  # type: ignore[no-any-return]
+    launch = _method()(context)
+    if threads == 1:
+        return launch  # type: ignore[no-any-return]
+    part, status, place = machine.compiled(_module("take_part")), sync[LINE : LINE + 1], context.ctypes.data
+
+    def shared(*arrays: np.ndarray) -> bool:
+        launch(*arrays)
+        if get_num_threads() < threads or not together(part, place, threads):
+            part(ctypes.c_char_p(place), None, None, 0, threads)
+        return not status[0]
+
+    return shared
 
 
 class _Context(np.ndarray):

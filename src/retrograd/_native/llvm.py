@@ -363,7 +363,8 @@ class Text:
 
     def _load(self, step: Step) -> str:
         storage = step.detail
-        raw = self.read(*step.args, storage)
+        base, index = step.args
+        raw = self.read(base, index, storage)
         if storage in HALF:
             return self._converted(self._from_half(raw, storage), "f32", step.type)
         if storage == "i1":

@@ -43,7 +43,11 @@ def _has_instructions() -> bool:
 def vector_bytes() -> int:
     """Return how wide this processor's vectors are. It is found without loading LLVM."""
     known: dict[str, bool] = getattr(_multiarray_umath, "__cpu_features__", {})
-    if "RETROGRAD_NATIVE_CPU" not in os.environ and known.get("AVX512F") and known.get("AVX512VL", known.get("AVX512_SKX")):
+    if (
+        "RETROGRAD_NATIVE_CPU" not in os.environ
+        and known.get("AVX512F")
+        and known.get("AVX512VL", known.get("AVX512_SKX"))
+    ):
         return 64
     return 32 if known.get("AVX2") else 16
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from . import machine
 from .expression import FLOATS, WIDTH
-from .llvm import BYTES, STORED, TYPES, Text, _number
-from .loops import START, Function, Loop, Step
+from .llvm import BYTES, STORED, TYPES, Text
+from .loops import START, Function, Loop, Step, start_of
 
 STRAIGHT: Final = 96  # steps that are written out one after the other, rather than as a loop
 SUMS: Final = 4  # running sums side by side: an addition takes four cycles
@@ -98,7 +98,9 @@ class VectorText(Text):
             return super()._offset(step)
         at = f"{self.lanes} x ptr" if self._is_wide(base) else ""
         text = self.names[id(base)]
-        return self.put(f"getelementptr i8, {f'<{at}>' if at else 'ptr'} {text}, {self.type('i64')} {self.of(distance)}")
+        return self.put(
+            f"getelementptr i8, {f'<{at}>' if at else 'ptr'} {text}, {self.type('i64')} {self.of(distance)}"
+        )
 
     def _pointers(self, base: Any, index: Any, storage: str) -> str:
         """Return the address of each lane's element."""
@@ -154,9 +156,7 @@ class VectorText(Text):
             return self.put(f"load {kind}, ptr {place}, align {align}")
         name = f"@llvm.masked.load.{_plain(kind)}.p0"
         self.intrinsics[name] = f"declare {kind} {name}(ptr, i32, <{lanes} x i1>, {kind})"
-        return self.put(
-            f"call {kind} {name}(ptr {place}, i32 {align}, <{lanes} x i1> {mask}, {kind} zeroinitializer)"
-        )
+        return self.put(f"call {kind} {name}(ptr {place}, i32 {align}, <{lanes} x i1> {mask}, {kind} zeroinitializer)")
 
     def write_lanes(self, place: str, storage: str, text: str, lanes: int, mask: str) -> None:
         """Write neighbours, all or those of a mask."""
@@ -213,7 +213,10 @@ class VectorText(Text):
             place = str(at + k * lanes) if at is not None else self.put(f"add i64 {begin}, {k * lanes}")
             mask = "" if k < full else f"<{', '.join(f'i1 {str(n < rest).lower()}' for n in range(lanes))}>"
             totals[k % sums] = self._turn(loop, place, mask, totals[k % sums])
-        return [self._join(c, op, [one[k] for one in totals]) for k, (c, op) in enumerate(zip(loop.carried, joined, strict=True))]
+        return [
+            self._join(c, op, [one[k] for one in totals])
+            for k, (c, op) in enumerate(zip(loop.carried, joined, strict=True))
+        ]
 
     def _counted(self, loop: Loop, begin: str, turns: int, starts: list[list[str]]) -> list[list[str]]:
         """Write a loop of a known number of turns, each of as many vectors as there are running sums."""
@@ -270,7 +273,9 @@ class VectorText(Text):
         self.line(f"br i1 {left}, label %some{n}, label %after{n}")
         self.lines.append(f"some{n}:")
         self.lanes = lanes
-        places = self.put(f"add {self.type('i64')} {self.splat(index, 'i64')}, <{', '.join(f'i64 {k}' for k in range(lanes))}>")
+        places = self.put(
+            f"add {self.type('i64')} {self.splat(index, 'i64')}, <{', '.join(f'i64 {k}' for k in range(lanes))}>"
+        )
         mask = self.put(f"icmp slt {self.type('i64')} {places}, {self.splat(end, 'i64')}")
         self.lanes = 0
         last = self._turn(loop, index, mask, names)
@@ -294,8 +299,6 @@ class VectorText(Text):
         self.lanes = self.width
         start = START[joined]
         if carried.type not in FLOATS and carried.type != "i1":
-            from .loops import start_of
-
             start = start_of(joined, carried.type)
         text = self.number(start, carried.type)
         self.lanes = 0
@@ -359,7 +362,7 @@ class VectorText(Text):
         x, y, out = None if x is None else self.of(x), self.of(y), self.of(out)
         lanes = lanes_of(step.type)
         parts = [min(lanes, tile.columns - at) for at in range(0, tile.columns, lanes)]
-        kind, width = f"<{lanes} x {TYPES[step.type]}>", BYTES[step.type]
+        width = BYTES[step.type]
         places = [(m, j) for m in range(tile.rows) for j in range(len(parts))]
         masks = ["" if n == lanes else _first_lanes(n, lanes) for n in parts]
         if tile.add and not tile.turned:
@@ -378,7 +381,7 @@ class VectorText(Text):
             for m, j in places:
                 place = self._behind(out, m * tile.out_row + j * lanes * width)
                 self.write_lanes(place, step.type, totals[m, j], lanes, masks[j])
-        return kind and ""
+        return ""
 
     def _behind(self, pointer: str, bytes: int) -> str:
         return self.put(f"getelementptr i8, ptr {pointer}, i64 {bytes}") if bytes else pointer
@@ -475,9 +478,7 @@ class VectorText(Text):
             if wide < lanes:
                 vector, first = vectors[k * wide // lanes], k * wide % lanes
                 order = ", ".join(f"i32 {n}" for n in range(first, first + wide))
-                found.append(
-                    self.put(f"shufflevector {kind} {vector}, {kind} poison, <{wide} x i32> <{order}>")
-                )
+                found.append(self.put(f"shufflevector {kind} {vector}, {kind} poison, <{wide} x i32> <{order}>"))
         if wide > lanes:
             raise ValueError("more rows than lanes")
         return found
@@ -535,6 +536,3 @@ def render(function: Function, name: str) -> str:
         *[f"!{k} = {entry}" for k, entry in enumerate(text.metadata)],
     ]
     return "\n".join(lines) + "\n"
-
-
-__all__ = ["Sequence", "Tile", "VectorText", "lanes_of", "render", "_number"]

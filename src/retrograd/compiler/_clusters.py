@@ -31,7 +31,7 @@ def is_large(step: Step, what: Any) -> bool:
 def shape_of(what: Any) -> tuple[int, ...]:
     """Return the shape over which a step goes."""
     (node,) = what
-    return node.operand.shape if isinstance(node, Reduction) else node.out.shape  # type: ignore[no-any-return]
+    return node.operand.shape if isinstance(node, Reduction) else node.out.shape
 
 
 def cluster_of(
@@ -52,11 +52,7 @@ def cluster_of(
         rest = [step for step in steps if isinstance(known[step][0], Map)]
         return cluster_of(rest, known, outside, readers) if len(rest) > 1 else None
     given = list(inputs)
-    if (
-        not outputs
-        or len(given) > MOST_INPUTS
-        or not any(v.shape == shape_of(known[steps[0]]) for v in given)
-    ):
+    if not outputs or len(given) > MOST_INPUTS or not any(v.shape == shape_of(known[steps[0]]) for v in given):
         return None
     formula = Formula(_formula(steps, known, given, outputs), (), (), False)
     samples = [_like(value) for value in given]

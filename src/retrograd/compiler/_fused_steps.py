@@ -1,7 +1,7 @@
 """Fused operations as steps of a program: functions of arrays alone, one for each set of parameters; some in words.
 
-An operation that `in_words` knows is recorded as what it computes, forward and backward: so kernels take it in, and it joins what stands around
-it. The others are steps as a whole. Those in words give the same numbers, to rounding, laid out in memory in the same way.
+An operation that `in_words` knows is recorded as what it computes, forward and backward: so kernels take it in, and it joins what
+stands around it. The others are steps as a whole. Those in words give the same numbers, to rounding, laid out in memory in the same way.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def _number(value: float, like: Any) -> Any:
 
 
 # cross entropy: see Note [Cross entropy from the largest logit] in `_ops/cross_entropy.py`
-def _cross_entropy(xp: Any, x: Any, target: Any, weight: Any, *, reduction: int, ignore_index: int, smoothing: float) -> Any:
+def _cross_entropy(
+    xp: Any, x: Any, target: Any, weight: Any, *, reduction: int, ignore_index: int, smoothing: float
+) -> Any:
     if x.ndim != 2 or weight is not None or smoothing or target.dtype != np.int64 or target.ndim != 1:
         return None
     rows, classes = x.shape
@@ -102,7 +104,9 @@ def _cross_entropy(xp: Any, x: Any, target: Any, weight: Any, *, reduction: int,
     return losses, (powers, sums, named)
 
 
-def _cross_entropy_back(xp: Any, g: Any, needed: Any, residuals: Any, x: Any, target: Any, weight: Any, *, reduction: int, **params: Any) -> Any:
+def _cross_entropy_back(
+    xp: Any, g: Any, needed: Any, residuals: Any, x: Any, target: Any, weight: Any, *, reduction: int, **params: Any
+) -> Any:
     powers, sums, named = residuals
     scale = g[:, None] if reduction == NONE else g / _number(x.shape[0], x) if reduction == MEAN else g
     return powers * (scale / sums) - xp.where(named, scale, _number(0, x)), None, None
@@ -123,7 +127,9 @@ def _layer_norm(xp: Any, x: Any, weight: Any, bias: Any, *, ndim: int, eps: floa
     return out if bias is None else out + bias, (mean + wrong, scale)
 
 
-def _layer_norm_back(xp: Any, g: Any, needed: Any, residuals: Any, x: Any, weight: Any, bias: Any, *, ndim: int, eps: float) -> Any:
+def _layer_norm_back(
+    xp: Any, g: Any, needed: Any, residuals: Any, x: Any, weight: Any, bias: Any, *, ndim: int, eps: float
+) -> Any:
     mean, scale = residuals
     g = _dense(g)
     axes, rows = tuple(range(x.ndim - ndim, x.ndim)), tuple(range(x.ndim - ndim))
@@ -157,7 +163,9 @@ def _dropped(weights: Any, keep: Any, kept: float) -> Any:
     return weights if keep is None else weights * keep * _number(1 / kept, weights)
 
 
-def _attend_back(xp: Any, g: Any, needed: Any, weights: Any, q: Any, k: Any, v: Any, keep: Any, scale: float, kept: float) -> Any:
+def _attend_back(
+    xp: Any, g: Any, needed: Any, weights: Any, q: Any, k: Any, v: Any, keep: Any, scale: float, kept: float
+) -> Any:
     """Return the gradients of queries, keys and values, and of the scores."""
     dropped = _dropped(weights, keep, kept)
     dv = xp.matmul(dropped.swapaxes(-1, -2), g) if needed[2] else None
@@ -182,7 +190,19 @@ def _attention(xp: Any, q: Any, k: Any, v: Any, mask: Any, keep: Any, *, scale: 
 
 
 def _attention_back(
-    xp: Any, g: Any, needed: Any, residuals: Any, q: Any, k: Any, v: Any, mask: Any, keep: Any, *, scale: float, kept: float, groups: int
+    xp: Any,
+    g: Any,
+    needed: Any,
+    residuals: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    keep: Any,
+    *,
+    scale: float,
+    kept: float,
+    groups: int,
 ) -> Any:
     dq, dk, dv, scores = _attend_back(xp, g, needed, residuals, q, k, v, keep, scale, kept)
     return dq, dk, dv, xp.sum_to(scores, shape=mask.shape) if needed[3] else None, None
@@ -211,12 +231,24 @@ def _multi_head(
 
 
 def _multi_head_back(
-    xp: Any, g: Any, needed: Any, residuals: Any, q: Any, k: Any, v: Any, mask: Any, keep: Any, *, heads: int, scale: float, kept: float, time: int
+    xp: Any,
+    g: Any,
+    needed: Any,
+    residuals: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    keep: Any,
+    *,
+    heads: int,
+    time: int,
+    **params: Any,
 ) -> Any:
     weights, *parts = residuals
     batch, _, length, width = parts[2].shape
     above = _dense(g).reshape(length, batch, heads, width).transpose(1, 2, 0, 3)
-    *grads, scores = _attend_back(xp, above, (True, True, True), weights, *parts, keep, scale, kept)
+    *grads, scores = _attend_back(xp, above, (True, True, True), weights, parts[0], parts[1], parts[2], keep, **params)
     back = np.argsort(SPLIT[time])
     dq = xp.stack(*grads, axis=0).transpose(back).reshape(q.shape) if needed[0] else None
     return dq, None, None, xp.sum_to(scores, shape=mask.shape) if needed[3] else None, None

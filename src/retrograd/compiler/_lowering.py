@@ -40,7 +40,7 @@ class View:
 
 @dataclass(slots=True, eq=False)
 class Map:
-    """An expression of the elements of `operands`, numbered as inputs. `out` may be part of a result, or show all of it in another shape."""
+    """An expression of the elements of `operands`, numbered as inputs. `out` may be part of a result, or show it in another shape."""
 
     out: Value
     expression: Expr
@@ -317,7 +317,9 @@ def _arranged(step: Step, out: Value) -> list[Node] | None:
     parts: list[tuple[Value, Value]] = []  # what is written, and what is written there
     if name in ("reshape", "ravel", "flatten") and len(values) == 1:
         parts = [(_part(out, values[0].shape, between(values[0].shape, out.dtype).strides, 0), values[0])]
-    elif name in ("concat", "stack") and set(step.options) == {"axis"} and all(type(a) is Value for a in step.arguments):
+    elif (
+        name in ("concat", "stack") and set(step.options) == {"axis"} and all(type(a) is Value for a in step.arguments)
+    ):
         axis, at = step.options["axis"] % len(out.shape), 0
         for one in step.arguments:
             shape, strides = one.shape, out.strides
@@ -391,9 +393,7 @@ def _product(step: Step, out: Value) -> list[Node] | None:
     rows, columns = out.shape[-2:]
     inner = x.shape[-2 if name == "matmul_tn" else -1]
     to = _matrices(made, out.shape[:-2])
-    nodes: list[Node] = [
-        Product(made, *_folded(x_matrices, y_matrices, to, out.shape[:-2], (rows, columns, inner)))
-    ]
+    nodes: list[Node] = [Product(made, *_folded(x_matrices, y_matrices, to, out.shape[:-2], (rows, columns, inner)))]
     if bias is not None:
         if np.broadcast_shapes(bias.shape, out.shape) != out.shape:
             return None

@@ -3,8 +3,8 @@
 Note [Nests]
 A nest has a shape. Maps and stores of that shape share its loops: what one makes the others have in registers, and it is stored only if
 somebody else reads it. A reduction over some axes divides the nest: these axes are gone over inside, the others outside, where there is
-one *row* for each of their indices. What depends on a reduction is computed in a later *pass* over the row, which is in the cache by then, and
-maps of what there is once for each row are computed between passes. So a softmax is one nest of three passes.
+one *row* for each of their indices. What depends on a reduction is computed in a later *pass* over the row, which is in the cache by
+then, and maps of what there is once for each row are computed between passes. So a softmax is one nest of three passes.
 
 A node may join if what it reads of the nest's own values it reads at the place where they are made: by the same strides. Views need no
 rule for that. Others come in a later stage (Note [Stages] in `_stages.py`).
@@ -72,7 +72,7 @@ class Writer:
 
     def function(self) -> Function:
         root = self.levels[0]
-        return Function([*root.before, *root.body], 0, self.room)
+        return Function([*root.before, *root.body], room=self.room)
 
     @property
     def body(self) -> list[Any]:
@@ -291,7 +291,11 @@ class Nest:
 
 def goes_along_rows(node: Reduction) -> bool:
     """Tell whether the elements that a reduction joins are neighbours in memory, rather than those that stay apart."""
-    sized = [(abs(s), k) for k, (n, s) in enumerate(zip(node.operand.shape, node.operand.strides, strict=True)) if n != 1 and s]
+    sized = [
+        (abs(s), k)
+        for k, (n, s) in enumerate(zip(node.operand.shape, node.operand.strides, strict=True))
+        if n != 1 and s
+    ]
     return not sized or min(sized)[1] in node.axes
 
 
@@ -412,7 +416,8 @@ class _Body:
     def _divide(self, index: Any, dims: list[list[int]]) -> None:
         """Make of the number of an item the indices of several dimensions: bases are moved there."""
         level = self.writer.levels[-1]
-        rest, where = index, []
+        rest = index
+        where: list[Any] = []
         for dim in reversed(dims[1:]):
             size = number(self.size(dim))
             where.insert(0, Operation("urem", I64, (rest, size)))
@@ -457,7 +462,7 @@ class _Body:
             self.dims.append(dim)
         self.values, self.loads = {}, {}
         self.at = members[0].at
-        found = []
+        found: list[Any] = []
         for member in members:
             node = member.node
             if isinstance(node, Reduction):

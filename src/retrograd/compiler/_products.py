@@ -78,7 +78,10 @@ class ProductStage:
 
     def add(self, node: Node) -> bool:
         """Add a map or a store of the result, if its memory can be gone over block by block."""
-        if not isinstance(node, (Map, Store)) or (node.out if isinstance(node, Map) else node.target).shape != self.nest.shape:
+        if (
+            not isinstance(node, (Map, Store))
+            or (node.out if isinstance(node, Map) else node.target).shape != self.nest.shape
+        ):
             return False
         axes = tuple(range(self.rank))
         values = [*node.operands, node.out if isinstance(node, Map) else node.target]
@@ -101,7 +104,8 @@ class ProductStage:
         lanes = lanes_of(self.type)
         vectors, self.tile_rows = tile_shape(self.height, self.length, self.type, self.turned)
         blocks = -(-self.height // ROWS)
-        height = -(-(-(-self.height // blocks)) // self.tile_rows) * self.tile_rows
+        share = -(-self.height // blocks)
+        height = -(-share // self.tile_rows) * self.tile_rows
         out = self.product.out
         self.local = bool(self.nest.members) and out.buffer not in kept
         low, high = writer.bounds() if parallel else (number(0), None)
@@ -157,12 +161,16 @@ class ProductStage:
         writer = self.writer
         for part, add in _parts(self.inner):
             turn = writer.open(number(0), number(part.count))
-            x_here = _behind(writer, _behind(writer, x, number(part.begin), self.x.column), turn, part.size * self.x.column)
+            x_here = _behind(
+                writer, _behind(writer, x, number(part.begin), self.x.column), turn, part.size * self.x.column
+            )
             y_here = _behind(writer, _behind(writer, y, number(part.begin), self.y.row), turn, part.size * self.y.row)
             for rows in _spans(block.size, self.tile_rows):
                 index = writer.open(number(0), number(rows.count))
                 step = self.width if self.turned else out_step
-                x_tile = _behind(writer, _behind(writer, x_here, number(rows.begin), self.x.row), index, rows.size * self.x.row)
+                x_tile = _behind(
+                    writer, _behind(writer, x_here, number(rows.begin), self.x.row), index, rows.size * self.x.row
+                )
                 out_tile = _behind(writer, _behind(writer, out, number(rows.begin), step), index, rows.size * step)
                 detail = Tile(
                     rows.size, span.size, part.size, self.x.row, self.x.column, self.y.row, out_step, add, self.turned
@@ -285,10 +293,7 @@ def _is_better_turned(product: Product) -> bool:
 
     def cost(height: int, length: int, neighbours: bool, turned: bool) -> float:
         vectors = -(-length // lanes)
-        if not neighbours and length > 1:
-            transposing = 0.5 * length * inner
-        else:
-            transposing = 0.0
+        transposing = 0.5 * length * inner if not neighbours and length > 1 else 0.0
         return height * inner * vectors + transposing + 0.15 * turned * height * length + 8 * height * vectors
 
     straight = cost(rows, columns, product.y.column == width, False)
@@ -389,7 +394,9 @@ class ColumnStage:
         if len(summed) != 1 or groups[-1] is summed[0]:
             return None
         rank = len(shape)
-        kept = tuple(range(rank)) if len(node.out.shape) >= rank else tuple([k for k in range(rank) if k not in node.axes])
+        kept = (
+            tuple(range(rank)) if len(node.out.shape) >= rank else tuple([k for k in range(rank) if k not in node.axes])
+        )
         to = strides_of(node.out, kept, rank)
         lanes = groups[-1]
         step = width
@@ -425,7 +432,9 @@ class ColumnStage:
             source, target = _behind(writer, source, lane, width), _behind(writer, target, lane, width)
             for part, add in _parts(self.inner):
                 turn = writer.open(number(0), number(part.count))
-                here = _behind(writer, _behind(writer, source, number(part.begin), self.step), turn, part.size * self.step)
+                here = _behind(
+                    writer, _behind(writer, source, number(part.begin), self.step), turn, part.size * self.step
+                )
                 detail = Tile(1, span.size, part.size, 0, 0, self.step, 0, add)
                 writer.operation("product_tile", self.type, None, here, target, detail=detail)
                 writer.close()

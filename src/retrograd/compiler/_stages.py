@@ -14,13 +14,12 @@ none, it gets a stage of its own at the end. Then
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from .._native import driver, machine, vectors
+from .._native import driver, machine, threads, vectors
 from .._native import expression as ex
 from .._native.loops import Step as Operation
 from .._native.trace import STORAGE
@@ -233,37 +232,39 @@ class Kernel:
                 made[stage.out.buffer] = stage.out
         self.made = made
         works = [stage.work() for stage in self.stages]
-        threads = get_num_threads()
+        count = get_num_threads()
         shared = [work >= SHARED for work in works]
         worth = sum(work for work, one in zip(works, shared, strict=True) if one)
-        self.threads = threads if threads > 1 and worth >= WORTH_WAKING and driver.has_threads() else 1
+        self.threads = count if count > 1 and worth >= WORTH_WAKING and threads.is_possible() else 1
         self.long = sum(works) >= LONG
         self.checks = any(isinstance(stage, StopStage) for stage in self.stages)
         users: dict[Buffer, set[int]] = {}
-        for number, (reads, writes) in enumerate(touched):
+        for at, (reads, writes) in enumerate(touched):
             for buffer in (*reads, *writes):
-                users.setdefault(buffer, set()).add(number)
+                users.setdefault(buffer, set()).add(at)
         self.meetings = self._meetings(touched)
         self.given: list[Buffer] = []  # memory that a call brings: inputs, then results
         self.places: dict[tuple[Buffer, int], int] = {}
         self.table: list[tuple[int, list[tuple[Buffer, int]], int, int]] = []
         parallel = self.threads > 1
-        for number, stage in enumerate(self.stages):
-            flags = driver.WAITS * self.meetings[number][1]
+        for at, stage in enumerate(self.stages):
+            flags = driver.WAITS * self.meetings[at][1]
             if isinstance(stage, StopStage):
                 self.table.append((0, [], stage.number, flags | driver.STOPS))
                 continue
             kept = {buffer for buffer, own in users.items() if buffer in shown or len(own) > 1}
             writer = Writer()
-            items = stage.write(writer, kept, parallel and shared[number])
+            items = stage.write(writer, kept, parallel and shared[at])
             kernel = machine.address(vectors.render(writer.function(), "KERNEL"), as_it_is=True)
-            alone = 0 if parallel and shared[number] and items > 1 else driver.ALONE
+            alone = 0 if parallel and shared[at] and items > 1 else driver.ALONE
             self.table.append((kernel, writer.places, items, flags | alone))
         self.users = users
-        used = {buffer for _, places, _, _ in self.table for buffer, _ in places}
+        used = dict.fromkeys(buffer for _, places, _, _ in self.table for buffer, _ in places)
         self.outputs = [value for buffer, value in made.items() if buffer in shown and buffer in used]
-        self.arena, self.offsets = self._arena([value for buffer, value in made.items() if buffer in used - shown])
-        self.inputs = [buffer for buffer in dict.fromkeys(b for _, p, _, _ in self.table for b, _ in p) if buffer not in made and buffer is not STATUS]
+        self.arena, self.offsets = self._arena(
+            [value for buffer, value in made.items() if buffer in used and buffer not in shown]
+        )
+        self.inputs = [buffer for buffer in used if buffer not in made and buffer is not STATUS]
 
     def _meetings(self, touched: list[tuple[set[Buffer], set[Buffer]]]) -> list[tuple[int, bool]]:
         """Return for each stage the number of meetings of threads before it, and whether one is right before it."""
@@ -333,13 +334,14 @@ class Kernel:
         arrays = [constants[buffer] for buffer in fixed]
 
         def make() -> Any:
-            return driver.launcher([driver.Stage(*row) for row in rows], list(places), count, arrays, self.threads, self.long)
+            return driver.launcher(
+                [driver.Stage(*row) for row in rows], list(places), count, arrays, self.threads, self.long
+            )
 
         return make
 
 
 _arenas: dict[int, list[np.ndarray]] = {}
-_lock = threading.Lock()
 
 
 def arena_of(size: int) -> tuple[Callable[[], np.ndarray], Callable[[np.ndarray], None]]:
@@ -399,6 +401,9 @@ class Launch:
         self.arena = arena_of(kernel.arena) if kernel.arena else None
         self.__name__ = "kernel"
 
+    def __call__(self, *arrays: Any) -> Any:
+        raise TypeError("a kernel is called by a program's text: see `lines`")
+
     def lines(self, step: Step, named: Callable[[Any, str], str]) -> list[str]:
         """Write the call: room for results, a function that nobody else runs, and what happens if a check fails."""
         kernel = self.kernel
@@ -414,7 +419,11 @@ class Launch:
             take, give = (named(one, name) for one, name in zip(self.arena, ("take", "give"), strict=True))
             lines.append(f"arena = {take}()")
             arrays.append("arena")
-        lines += [f"run = {free}.pop() if {free} else {make}()", f"fine = run({', '.join(arrays)})", f"{free}.append(run)"]
+        lines += [
+            f"run = {free}.pop() if {free} else {make}()",
+            f"fine = run({', '.join(arrays)})",
+            f"{free}.append(run)",
+        ]
         if self.arena is not None:
             lines.append(f"{give}(arena)")
         if kernel.checks:
