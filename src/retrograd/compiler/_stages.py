@@ -341,13 +341,13 @@ class Kernel:
         return make
 
 
-_arenas: dict[int, list[np.ndarray]] = {}
+arenas: dict[int, list[np.ndarray]] = {}  # by their size; those that no call uses
 
 
 def arena_of(size: int) -> tuple[Callable[[], np.ndarray], Callable[[np.ndarray], None]]:
     """Return what takes memory for the values between stages, and what gives it back."""
     size = max(1 << (size - 1).bit_length(), 4096)
-    kept = _arenas.setdefault(size, [])
+    kept = arenas.setdefault(size, [])
 
     def take() -> np.ndarray:
         try:
@@ -420,7 +420,10 @@ class Launch:
             lines.append(f"arena = {take}()")
             arrays.append("arena")
         lines += [
-            f"run = {free}.pop() if {free} else {make}()",
+            "try:",
+            f"    run = {free}.pop()",
+            "except IndexError:",
+            f"    run = {make}()",
             f"fine = run({', '.join(arrays)})",
             f"{free}.append(run)",
         ]
