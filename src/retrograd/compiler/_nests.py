@@ -212,7 +212,7 @@ class Nest:
         shape = node.out.shape if isinstance(node, Map) else node.operand.shape if isinstance(node, Reduction) else None
         if isinstance(node, Store):
             shape = node.target.shape
-        if shape is None:
+        if shape is None or (isinstance(node, Map) and node.out.buffer in self.made):  # another part of the same memory
             return None
         of_row = False
         axes = tuple(range(len(self.shape)))

@@ -150,7 +150,7 @@ class Stages:
         for operand in node.operands:
             self.read[operand.buffer] = max(at, self.read.get(operand.buffer, -1))
         for value in _made_by(node):
-            self.written[value.buffer] = at
+            self.written[value.buffer] = max(at, self.written.get(value.buffer, -1))  # parts of it may come early
 
     def _append(self, stage: Any, node: Node) -> None:
         self.stages.append(stage)
