@@ -22,7 +22,7 @@ def check(function: Any, *args: Any) -> Any:
     expected = function(*args)
     found = [compiled(*args) for _ in range(3)]
     for one in found:
-        torch.testing.assert_close(one, expected)
+        torch.testing.assert_close(one, expected, equal_nan=True)
     for one, other in zip(found[1], found[2], strict=True):
         assert one.numpy().tobytes() == other.numpy().tobytes()
     assert compiled._compiled.records
@@ -106,7 +106,9 @@ def test_what_is_not_finite() -> None:
     def function(x: Any) -> Any:
         return x.amax(1), x.amin(0), x.sum(1), torch.relu(x), -x, x @ x.T, torch.maximum(x, -x), x.softmax(1)
 
-    check(function, x)
+    compiled = check(function, x)
+    for one, other in zip(compiled(x)[3:5], function(x)[3:5], strict=True):
+        assert (one.signbit() == other.signbit())[~one.isnan()].all()
 
 
 def test_numbers_that_are_stored_before_they_are_read_elsewhere() -> None:
@@ -174,10 +176,8 @@ def test_threads_give_the_same_bits(shared: Any, count: int) -> None:
     together = torch.compile(step)
     for _ in range(60):
         found = together(x, w)
-    torch.set_num_threads(1)  # of more threads than there may be, one does all
-    last = together(x, w)
-    for one, other, third in zip(found, expected, last, strict=True):
-        assert one.numpy().tobytes() == other.numpy().tobytes() == third.numpy().tobytes()
+    for one, other in zip(found, expected, strict=True):
+        assert one.numpy().tobytes() == other.numpy().tobytes()
 
 
 def test_users_threads_call_one_program(shared: Any) -> None:
