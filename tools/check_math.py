@@ -56,8 +56,8 @@ def _gelu_slope(x: Array) -> Array:
 EXACT: dict[str, Callable[..., Array]] = {
     "digamma": scipy.special.psi,
     "erfinv": _erfinv,
-    "gelu": lambda x: x * scipy.special.ndtr(x),
-    "gelu_slope": _gelu_slope,
+    "exact_gelu": lambda x: x * scipy.special.ndtr(x),
+    "exact_gelu_slope": _gelu_slope,
     "i0": scipy.special.i0,
     "lgamma": _lgamma,
     "sigmoid": _sigmoid,
