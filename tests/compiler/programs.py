@@ -312,6 +312,41 @@ def vjp(x):
 
 
 @pure()
+def methods_of_what_transforms_give(x):
+    def loss(v, scale=1.0):
+        return (v.tanh() * scale).sum(), v.detach()
+
+    g, aux = torch.func.grad(loss, has_aux=True)(x, scale=2.0)
+    (gg, (value, _)) = torch.func.grad_and_value(loss, has_aux=True)(x)
+    out, tangent = torch.func.jvp(lambda v: v.sin(), (x,), (torch.ones_like(x),))
+    rows, kept = torch.func.jacrev(lambda v: (v.exp(), {"v": v}), has_aux=True)(x)
+    parts = torch.vmap(lambda v: {"sum": v.sum(), "max": v.max()})(x)
+    whole = torch.autograd.functional.hessian(lambda v: v.pow(3).sum(), x).diagonal()
+    return (
+        g.sum() + gg.max() + value.sqrt() + out.T.mean() + tangent.abs(),
+        aux.mT,
+        rows.sum(),
+        kept["v"].cos(),
+        parts,
+        whole,
+    )
+
+
+@pure()
+def a_tree_of_tensors_inside_a_transform(x):
+    def loss(params, data=None):
+        return sum(v.square().sum() for v in params.values()) + params["w"].mean() * len(data)
+
+    grads = torch.func.grad(loss)({"w": x, "b": x[0]}, data=[1, 2])
+    return {name: g.norm() for name, g in grads.items()}
+
+
+@pure()
+def checkpointed_method(x):
+    return torch.utils.checkpoint.checkpoint(lambda v, k: v.relu() * k, x, 3, use_reentrant=False).sum()
+
+
+@pure()
 def checkpointed(x):
     return torch.utils.checkpoint.checkpoint(lambda v: v.relu() * SCALE, x, use_reentrant=False)
 
@@ -690,6 +725,11 @@ def functional(x):
     return torch.func.functional_call(NET, dict(NET.named_parameters()), (x,))
 
 
+@pure()
+def functional_method(x):
+    return torch.func.functional_call(NET, dict(NET.named_parameters()), args=x).sum().sqrt()
+
+
 class Cube(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -759,6 +799,29 @@ def prints_in_a_transform(x):
         return v.sum()
 
     return torch.func.grad(loss)(x)
+
+
+@impure("builtins.print", lambda: OUT.getvalue())
+def prints_in_a_transform_of_a_transform(x):
+    def loss(v):
+        print("loss", file=OUT)
+        return v.sum()
+
+    return torch.vmap(torch.func.grad(loss))(x).sum()
+
+
+class Recording:
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, v):
+        self.seen.append(1)
+        return v.sum()
+
+
+SEEING = Recording()
+impure("seen", lambda: len(SEEING.seen), name="grad_of_an_object_that_counts")(torch.func.grad(SEEING))
+impure("seen", lambda: len(SEEING.seen), name="hessian_of_an_object_that_counts")(torch.func.hessian(SEEING))
 
 
 @impure("builtins.print", lambda: OUT.getvalue())

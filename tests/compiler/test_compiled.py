@@ -57,6 +57,26 @@ def test_one_tensor_given_twice() -> None:
         same(chain, compiled, *pair)
 
 
+WEIGHT = torch.tensor([2.0, 3.0], requires_grad=True)
+
+
+def test_a_tensor_that_is_captured_and_given() -> None:
+    def f(x: Any) -> Any:
+        return (x * WEIGHT * WEIGHT).sum(), (x.exp() * WEIGHT).sum()
+
+    compiled = torch.compile(f)
+    other = torch.tensor([1.0, -1.0], requires_grad=True)
+    for x in (WEIGHT, WEIGHT, other, other, WEIGHT, other):
+        sides = []
+        for call in (f, compiled):
+            first, second = call(x)
+            (g,) = torch.autograd.grad(first, WEIGHT, create_graph=True)
+            (h,) = torch.autograd.grad(g.sum(), WEIGHT)
+            sides.append((first, second, g, h, torch.autograd.grad(second, WEIGHT)))
+        torch.testing.assert_close(*sides)
+    assert len(compiled._compiled.records) == 2
+
+
 def test_views_of_one_memory() -> None:
     compiled = torch.compile(chain)
     whole = torch.randn(6, 3)

@@ -14,6 +14,7 @@ from .._tracebacks import guard_methods, hide
 from .._warnings import warn
 from ..cuda import is_available as _has_cuda
 from ..overrides import hold
+from ..tensor._base import told_of_changes
 from ..tensor._tensor import Tensor
 
 _BY_NAME: dict[str, dtype] = {each.name: each for each in ALL_DTYPES}
@@ -158,6 +159,8 @@ def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
     try:
         kind = _device_type(device_type).type
         _taken[kind] = dtype
+        for told in told_of_changes:
+            told()
         if is_autocast_enabled(kind):
             change_mode(autocast=(kind, dtype))
     except Exception as error:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import numpy as np
 
 from .._dtypes import float16, float32
+from .._modes import current_mode
 from .._tracebacks import guard_methods
 from .._warnings import warn
 from ..autograd.grad_mode import no_grad
@@ -99,6 +102,8 @@ class GradScaler:
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
+            if (recording := _recording()) is not None:
+                return outputs * recording.scale_of(self)
             if self._scale is None:
                 self._set_scale(self._init_scale)
                 self._growth_tracker = self._init_growth_tracker
@@ -121,10 +126,14 @@ class GradScaler:
         grads = list(_gradients(optimizer))
         if any(grad.dtype is float16 for grad in grads):
             raise ValueError("Attempting to unscale FP16 gradients.")
-        inverse = 1.0 / self.get_scale()
+        recording = _recording()
+        inverse = 1.0 / (self.get_scale() if recording is None else recording.number_of(self))
         with no_grad():
+            if recording is not None and grads:  # one question for all
+                progress.found_inf = not bool(reduce(and_, [isfinite(grad).all() for grad in grads]))
             for grad in grads:
-                progress.found_inf = bool(progress.found_inf) or not bool(isfinite(grad).all())
+                if recording is None:
+                    progress.found_inf = bool(progress.found_inf) or not bool(isfinite(grad).all())
                 grad.mul_(inverse)
         progress.stage = _UNSCALED
 
@@ -151,13 +160,19 @@ class GradScaler:
         if not self._enabled:
             return
         self._check_scale("update")
+        recording = _recording()
         if new_scale is not None:
+            if recording is not None:
+                recording.refuse("a scaler is given a scale")
             self._set_scale(_new_scale(new_scale))
         else:
             found = [one.found_inf for one in self._progress.values() if one.found_inf is not None]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            self._adapt(any(found))
+            if recording is None:
+                self._adapt(any(found))
+            else:
+                recording.call_after(GradScaler._adapt, (self, any(found)), {}, (self,))
         self._progress = {}
 
     def _adapt(self, found_inf: bool) -> None:
@@ -260,6 +275,12 @@ class GradScaler:
             self._progress = {}
 
     # ---- its parts ----
+    def _go_on(self, progress: dict[int, tuple[Any, Any]]) -> None:
+        """Be where a compiled program has left optimizers: by their ids, their stage and whether gradients were infinite."""
+        for key, (stage, found_inf) in progress.items():
+            one = self._progress[key] = _Progress()
+            one.stage, one.found_inf = stage, found_inf
+
     def _set_scale(self, value: float) -> None:
         self._scale = full((), value, dtype=float32)
 
@@ -275,7 +296,14 @@ class GradScaler:
             )
 
     def _progress_of(self, optimizer: Any) -> _Progress:
+        if (recording := _recording()) is not None:
+            recording.number_of(self)  # which refuses it after an update
         return self._progress.setdefault(id(optimizer), _Progress())
+
+
+def _recording() -> Any:
+    """Return what `torch.compile` records with, if it does."""
+    return current_mode().recording
 
 
 def _new_scale(value: Any) -> float:

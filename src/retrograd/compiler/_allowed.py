@@ -101,7 +101,7 @@ FURTHER = {
     "nn.attention.flex_attention": "flex_attention",
 }
 CONTEXTS = {
-    "autograd.grad_mode": "no_grad enable_grad set_grad_enabled",
+    "autograd.grad_mode": "no_grad enable_grad set_grad_enabled inference_mode",
     "amp.autocast_mode": "autocast",
     "autograd.profiler": "record_function",
 }
@@ -179,14 +179,20 @@ def denied_of_tensors(name: str) -> str:
 
 
 WRITTEN_OF_TENSORS = frozenset({"grad", "data", "requires_grad"})
+# Methods of the context of a custom Function; what else it has was put there, or is a tuple of tensors or flags.
+OF_CONTEXTS = frozenset(
+    "save_for_backward save_for_forward mark_dirty mark_shared_storage mark_non_differentiable set_materialize_grads".split()  # noqa: SIM905
+)
 MODULE_READS = frozenset(
     """parameters named_parameters buffers named_buffers children named_children modules named_modules get_submodule get_parameter
     get_buffer keys items values __len__ __iter__ __getitem__ __contains__""".split()  # noqa: SIM905
 )
-# Methods of library objects whose effects the recorder plays again. Schedulers and GradScaler count in Python, which it does not.
+# Methods of library objects whose effects the recorder plays again, or lets happen after the program.
 STEPS = {
     "Module": frozenset({"zero_grad", "requires_grad_"}),
     "Optimizer": frozenset({"step", "zero_grad"}),
+    "LRScheduler": frozenset({"step"}),
+    "GradScaler": frozenset({"scale", "unscale_", "step", "update"}),
 }
 # Methods of texts by what they return; the others return anything.
 OF_TEXTS: dict[str, type] = dict.fromkeys(
@@ -231,12 +237,6 @@ def is_allowed_function(function: Any) -> bool:
         if names:
             return all(name not in DENIED | SETTINGS and not name.startswith(("set_", "_")) for name in names)
     return any(_names(path, function) & set(names.split()) for path, names in FURTHER.items())
-
-
-def is_spreading(function: FunctionType) -> bool:
-    """Tell whether a function of the library calls another one with the items of a tuple that it is given, one by one."""
-    path = function.__module__.partition(".")[2]
-    return path == "autograd.functional" or (path.startswith("func.") and function.__name__ == "jvp")
 
 
 def is_context(cls: type) -> bool:

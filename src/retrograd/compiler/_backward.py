@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 import numpy as np
 
 from .. import _errors, autograd
-from .._core.arrays import LevelArray
 from .._core.primitive import vocabulary
 from .._graph.guards import Freed
 from .._graph.node import Node
 from .._modes import current_mode, using
 from ..tensor import _base
 from ..tensor._base import LEAF, wrap
-from ..tensor._functions.generators import default_generator
+from ._derivatives import gradients_with_graph
+from ._recording import Snapshot
+from ._trees import swapped
 
 NDARRAY = np.ndarray
 
@@ -23,16 +26,17 @@ NDARRAY = np.ndarray
 class CompiledBackward(Node):
     """The backward of a compiled call.
 
-    Gradients that are arrays go through the compiled backward. Where a graph of the backward is wanted, where gradients carry levels,
-    or where only some results have gradients, the function runs again in eager on the saved inputs, and its own graph is
-    differentiated.
+    Gradients that are arrays go through the compiled backward. There is one for all results, and one for each choice of results that has
+    come before: the first time, as where gradients carry levels, the function runs again in eager on the saved inputs, and its own
+    graph is differentiated. Where a graph of the backward is wanted, that is compiled, too (`_derivatives.py`).
     """
 
-    __slots__ = ("arrived", "call", "done", "num_outputs", "saved", "versions")
+    __slots__ = ("arrived", "call", "done", "labels", "num_outputs", "saved", "versions")
 
     saves = makes_gradients = True
     call: Any  # the compiled call: its record, and the tensors that it was given
     saved: Any
+    labels: tuple[str, ...]  # of each result: the name of its node in eager, which is printed
     arrived: frozenset[int]  # results whose gradients came last
     done: frozenset[int]  # those that need no graph any more: eager frees the graph of each by itself
     versions: Any  # of the memory that is saved: (storage, version, array)
@@ -48,42 +52,49 @@ class CompiledBackward(Node):
         self.arrived = frozenset([at for at, part in enumerate(parts) if part is not None])
         if self.arrived & self.done:
             raise _errors.freed(None)
-        if (
-            graph
-            or record.backward is None
-            or not all([type(part) is NDARRAY or isinstance(part, np.generic) for part in parts])
-        ):
+        if graph or not all([part is None or type(part) is NDARRAY or isinstance(part, np.generic) for part in parts]):
             return self._again(parts, graph)
-        found = record.backward(*self.saved, *[_laid_out(part) for part in parts])
+        backward = record.backwards.get(self.arrived)
+        if backward is None:
+            record.miss(self.arrived)
+            return self._again(parts, graph)
+        program, gradients = backward
+        found = program(*self.saved, *[_laid_out(part) for part in parts if part is not None])
         if found is None:  # a value is not what it was when the program was recorded
             return self._again(parts, graph)
-        return [None if at is None else found[at] for at in record.gradients]
+        return [None if at is None else found[at] for at in gradients]
 
     def _again(self, parts: Sequence[Any], graph: bool) -> Any:
-        """Run the function in eager on what it was given, and differentiate that."""
+        """Differentiate the function anew, on what it was given."""
         create_graph = current_mode().grad
         call = self.call
-        if call.record.has_effects:
+        if call.record.takes_steps:
             raise NotImplementedError(
-                "the backward of a compiled function that writes into tensors from outside cannot be differentiated itself, nor be "
-                "run for some of its results only\nHint: leave torch.compile out here, or compile what does not write."
+                "the backward of a compiled function that takes a step of an optimizer cannot be differentiated itself, nor be run for "
+                "some of its results only\nHint: leave torch.compile out here, or compile what takes no step."
             )
         call.need_unchanged()
-        with using(grad=True, recording=None):
-            outs, wanted = call.again(graph)
-        arrived = [
-            (out, part if isinstance(part, _base.Tensor) else wrap(part))
-            for out, part in zip(outs, parts, strict=True)
-            if part is not None
-        ]
-        if not arrived:
-            return [None] * len(wanted)
-        made, seeds = zip(*arrived, strict=True)
-        grads = autograd.grad(made, wanted, seeds, create_graph=create_graph, allow_unused=True)
+        if not self.arrived:
+            return [None] * len(call.record.differentiated)
+
+        def in_eager() -> Any:
+            with using(grad=True, recording=None), call.as_before():
+                outs, wanted = call.again(graph)
+            arrived = [
+                (out, part if isinstance(part, _base.Tensor) else wrap(part))
+                for out, part in zip(outs, parts, strict=True)
+                if part is not None
+            ]
+            made, seeds = zip(*arrived, strict=True)
+            return autograd.grad(made, wanted, seeds, create_graph=create_graph, allow_unused=True)
+
+        if graph and create_graph:
+            return gradients_with_graph(call, parts, in_eager)
+        grads = in_eager()
         return grads if graph else [None if grad is None else grad._array for grad in grads]
 
     def release(self, freed: Any) -> None:
-        self.done |= self.arrived
+        self.done |= self.arrived - self.call.record.found.kept
         if len(self.done) == self.num_outputs:
             self.saved = self.call = None
             self.guard = freed
@@ -98,18 +109,24 @@ def _laid_out(part: Any) -> Any:
 class Call:
     """One call of a compiled function, as its node remembers it."""
 
-    __slots__ = ("args", "kwargs", "record", "stream", "tensors", "versions")
+    __slots__ = ("args", "before", "kwargs", "record", "stream", "tensors", "versions")
 
-    def __init__(self, record: Any, args: Any, kwargs: Any, tensors: Sequence[Any], stream: Any = None) -> None:
-        self.stream = stream  # where the stream of random numbers stood before the call
+    def __init__(
+        self, record: Any, args: Any, kwargs: Any, tensors: Sequence[Any], stream: Any = None, before: Any = ((), ())
+    ) -> None:
+        self.stream = stream  # where streams of random numbers stood before the call
+        self.before = (
+            before  # copies of the arrays into which it writes, and the gradients that it replaces, as they were
+        )
         self.record, self.args, self.kwargs, self.tensors = record, args, kwargs, tensors
         self.versions = [0 if one._storage is None else one._storage.version for one in tensors]
 
     def need_unchanged(self) -> None:
         """Refuse to run the function again on other numbers, or as another function."""
-        for tensor, version in zip(self.tensors, self.versions, strict=True):
+        kept = self.record.found.writes if self.before[0] else ()
+        for at, (tensor, version) in enumerate(zip(self.tensors, self.versions, strict=True)):
             storage = tensor._storage
-            if storage is not None and storage.version != version:
+            if storage is not None and storage.version != version and at not in kept:
                 raise RuntimeError(
                     "a tensor given to a compiled function was changed in place before its backward was differentiated, or before a "
                     "backward of some of its results only\nHint: these run the function again. Change a clone() "
@@ -121,6 +138,36 @@ class Call:
                 "before a backward of some of its results only\nHint: these run the function again. Change it after the backward."
             )
 
+    @contextmanager
+    def drawing_as_then(self) -> Iterator[None]:
+        """Run a block that draws the random numbers of the call, and leaves the streams where they are."""
+        now = None if self.stream is None else self.stream.now()
+        try:
+            if self.stream is not None:
+                self.stream.put_back()
+            yield
+        finally:
+            if now is not None:
+                now.put_back()
+
+    @contextmanager
+    def as_before(self) -> Iterator[None]:
+        """Run a block in which what the call has changed is as it was, and may be changed again."""
+        arrays, grads = self.before
+        changed = [*self.record.found.writes, *self.record.found.grads] if arrays or grads else []
+        snapshots = [Snapshot(self.tensors[at]) for at in dict.fromkeys(changed)]
+        try:
+            for one in snapshots:
+                one.tensor._storage, one.tensor._extra = None, copy(one.extra)
+            for at, array in zip(self.record.found.writes, arrays, strict=True):
+                self.tensors[at]._array = array.copy("K")
+            for at, grad in zip(self.record.found.grads, grads, strict=True):
+                self.tensors[at]._need_extra().grad = grad
+            yield
+        finally:
+            for one in snapshots:
+                one.restore()
+
     def again(self, graph: bool) -> tuple[list[Any], list[Any]]:
         """Run the function in eager: its results that require gradients, and the tensors whose gradients are wanted."""
         record = self.record
@@ -129,28 +176,8 @@ class Call:
             tensor = self.tensors[at]
             if at < record.given:  # an argument: another tensor can stand for it
                 stand_ins[id(tensor)] = vocabulary.alias(tensor) if graph else wrap(tensor._array, LEAF)
-        args, kwargs = _swapped(self.args, stand_ins), _swapped(self.kwargs, stand_ins)
-        now = None if self.stream is None else default_generator.get_state()
-        try:
-            if now is not None:
-                default_generator.set_state(self.stream)
+        args, kwargs = swapped(self.args, stand_ins), swapped(self.kwargs, stand_ins)
+        with self.drawing_as_then():
             result = record.function(*args, **kwargs)
-        finally:
-            if now is not None:
-                default_generator.set_state(now)
         outs = record.differentiable(result)
         return outs, [stand_ins.get(id(self.tensors[at]), self.tensors[at]) for at in record.differentiated]
-
-
-def _swapped(tree: Any, stand_ins: dict[int, Any]) -> Any:
-    kind = type(tree)
-    if kind in (tuple, list):
-        return kind([_swapped(one, stand_ins) for one in tree])
-    if kind is dict:
-        return {name: _swapped(one, stand_ins) for name, one in tree.items()}
-    return stand_ins.get(id(tree), tree)
-
-
-def has_levels(tensors: Sequence[Any]) -> bool:
-    """Tell whether a tensor belongs to a transform."""
-    return any([isinstance(one._array, LevelArray) for one in tensors])

@@ -13,14 +13,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..amp.grad_scaler import GradScaler
 from ..nn.modules import container
 from ..nn.modules import module as module_file
 from ..nn.modules.module import Module
 from ..optim import optimizer as optimizer_file
+from ..optim.lr_scheduler import LRScheduler
+from ..optim.optimizer import Optimizer
 from ..tensor._tensor import Tensor
 from . import _allowed as allowed
+from . import _transforms as transforms
 from ._guards import constant, mro_of
 from ._lookups import IMMUTABLE_TYPE, Lookups, flags, is_library_class, is_own_function, vars_of
+from ._module import GLOBAL_HOOKS, CompiledForward, OptimizedModule
 from ._values import (
     BOTH,
     LIB,
@@ -48,12 +53,6 @@ from ._values import (
 
 STEP_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-GLOBAL_HOOKS = (
-    "_global_forward_hooks",
-    "_global_forward_pre_hooks",
-    "_global_backward_hooks",
-    "_global_backward_pre_hooks",
-)
 SHOWN_BY_TUP: tuple[Any, ...] = (tuple, range, type({}.keys()), type({}.values()), type({}.items()))
 BUILTIN_CONTAINERS = (list, dict, OrderedDict)
 MOST_TURNS = 8
@@ -89,6 +88,8 @@ class Calls(Lookups):
         self.effects: dict[tuple[Any, ...], Effect] = {}
         self.changed = False
         self.round = 0
+        self.scheduled = False  # a schedule is stepped, which changes rates after the program
+        self.reads_rates = False
         self.entered: Any = None  # the expression of a `with` statement that is looked at
 
     # ---- what the subclass does ----
@@ -157,10 +158,6 @@ class Calls(Lookups):
             kind = type(one)
             if kind in (Const, Of, Lib):
                 continue
-            if kind is Applied:
-                if callables is not None:
-                    callables.append(one)
-                continue
             if kind is Tup:
                 pending += [inner for item in one.items for inner in item]
             elif kind is Many:
@@ -170,7 +167,7 @@ class Calls(Lookups):
                 pending += [*heap.items, *heap.keys]
             elif kind is Known:
                 pending += self.given_object(one, to, callables)
-            elif kind in (Made, Bound, Method) and callables is not None:
+            elif kind in (Made, Bound, Method, Applied) and callables is not None:
                 callables.append(one)
             else:
                 self.refuse(f"{to} receives {describe(one)}, whose code would have to be skipped")
@@ -215,8 +212,6 @@ class Calls(Lookups):
     # ---- calls ----
     def call(self, function: Value, args: Args, site: Any = None) -> Value:
         """Return what a call may return."""
-        if any(type(one) is Applied for one in function):
-            function = frozenset(one for one in function if type(one) is not Lib)  # a value cannot be called
         return join(NOTHING, *(self.call_one(one, args, site) for one in function))
 
     def call_one(self, one: Any, args: Args, site: Any = None) -> Value:
@@ -230,8 +225,7 @@ class Calls(Lookups):
         if kind is Method:
             return self.call_method(one, args, site)
         if kind is Applied:
-            self.check_given(args.all(), "a function made by the library")
-            return join(one.result, frozenset({one}))
+            return transforms.apply(self, one, args, site)
         if kind is Lib and one.kind == "member":
             self.check_given(args.all(), "a method of a result")
             return LIB
@@ -246,6 +240,8 @@ class Calls(Lookups):
         if isinstance(value, FunctionType):
             if not is_own_function(value):
                 return self.call_user(known, args)
+            if (compiled := (vars_of(value) or {}).get("_compiled")) is not None:  # it runs inside of what is recorded
+                return self.call(self.hold(compiled.function, known.source), args, site)
             return self.call_library(known, args, site)
         if isinstance(value, MethodType):
             owner = self.found(value.__self__, self.at("field", known.source, "__self__"))
@@ -259,6 +255,8 @@ class Calls(Lookups):
             return self.call_module(known, args)
         if isinstance(value, BuiltinFunctionType) or type(value) is np.ufunc:
             return self.call_builtin(known, args, site)
+        if type(value) is CompiledForward:
+            return self.call(self.hold(value.run, known.source), args, site)
         if flags(type(value)) & IMMUTABLE_TYPE:
             self.refuse(f"it calls {known.source}, which is not known to be without effects")
         kind, found = self.instance_class_attribute(known, "__call__")
@@ -422,6 +420,9 @@ class Calls(Lookups):
 
     def call_local(self, owner: Local, name: str, args: Args, site: Any) -> Value:
         """Call a method of a container made in the call: whatever it changes, nobody else sees."""
+        if is_library_class(owner.kind):  # the context of a custom Function
+            self.check_given(args.all(), f"ctx.{name}")
+            return NONE
         if name not in allowed.OF_LOCALS:
             self.refuse(f"it calls {owner.kind.__name__}.{name}, which is not known to be without effects")
         heap = self.heap[owner.site]
@@ -541,8 +542,10 @@ class Calls(Lookups):
         """Call a function of the library."""
         function = known.value
         name = function.__name__
+        if (follow := transforms.FOLLOWED.get(function)) is not None:
+            return follow(self, args, site)
         if allowed.is_wrapper(function) and not allowed.is_allowed_function(function):
-            return self.call_wrapper(known, args)
+            return self.call_wrapper(known, args, site)
         owner = self.method_of_tensor(function)
         if not owner and not allowed.is_allowed_function(function):
             why = "which tells a setting" if name in allowed.SETTINGS else "whose effects are not recorded"
@@ -558,20 +561,19 @@ class Calls(Lookups):
             self.effect("write", f"{name}()")
         if not callables:
             return LIB
-        if allowed.is_spreading(function):
-            given -= {one for value in args.all() for one in value if type(one) is Tup}
-        result = join(LIB, self.call_back(callables, given))
-        return join(result, frozenset({Applied(result, site)}))
+        return transforms.held(self.call_back(callables, given))
 
     def method_of_tensor(self, function: FunctionType) -> bool:
         return any(cls.__dict__.get(function.__name__) is function for cls in mro_of(Tensor))
 
-    def call_wrapper(self, known: Known, args: Args) -> Value:
+    def call_wrapper(self, known: Known, args: Args, site: Any) -> Value:
         """Call a function that the library made of the user's, as `no_grad()(f)` and `grad(f)` are."""
         function = known.value
+        if (made := transforms.made_before(self, known)) is not None:
+            return transforms.apply(self, made, args, site)
         code: CodeType = function.__code__
         inside: list[Any] = []
-        precise = (function.__globals__.get("__name__") or "").endswith("grad_mode")
+        precise = (function.__globals__.get("__name__") or "").endswith(("grad_mode", "autocast_mode"))
         for number, name in enumerate(code.co_freevars):
             try:
                 value = function.__closure__[number].cell_contents
@@ -589,10 +591,10 @@ class Calls(Lookups):
                 elif hasattr(type(one), "__enter__") and not allowed.is_context(type(one)):
                     self.refuse(f"{known.source} enters {type(one).__qualname__}, whose effects are not recorded")
         if precise:
-            return join(NOTHING, *(self.call_one(one, args) for one in inside))
+            whole = transforms.shown_arguments(self, args)
+            return join(NOTHING, *(self.call_one(one, whole) for one in inside))
         given = self.check_given(args.all(), str(known.source))
-        result = join(LIB, self.call_back(inside, given))
-        return join(result, frozenset({Applied(result, id(function))}))
+        return transforms.held(self.call_back(inside, given))
 
     def is_wrapped(self, value: Any, function: FunctionType) -> bool:
         """Tell whether something that the library keeps for a function is called by it."""
@@ -614,7 +616,7 @@ class Calls(Lookups):
             self.refuse(f"it calls {function.__qualname__} on {describe(owner)}")
         value = owner.value
         if allowed.is_wrapper(function) and function.__closure__ and not is_library_class(type(value)):
-            return self.call_wrapper(bound.function, args.after(frozenset({owner})))
+            return self.call_wrapper(bound.function, args.after(frozenset({owner})), site)
         if isinstance(value, type):
             return self.call_class_method(owner, name, args, site)
         if isinstance(value, Module):
@@ -631,6 +633,18 @@ class Calls(Lookups):
         self.note_object(owner)
         callables: list[Any] = []
         given = self.check_given(args.all(), f"{type(owner.value).__name__}.{name}", callables)
+        if isinstance(owner.value, LRScheduler):
+            self.scheduled = True
+        if type(owner.value) is GradScaler:
+            self.found(owner.value._enabled, self.at("attribute", owner.source, "_enabled"))
+            for one in given if name == "step" else ():
+                if (
+                    type(one) is not Known
+                    or not isinstance(one.value, Optimizer)
+                    or not is_library_class(type(one.value))
+                ):
+                    self.refuse(f"{owner.source}.step receives {describe(one)}")
+                self.step(one, "step", Args())
         for key, held in (vars_of(owner.value) or {}).items():
             where = self.at("attribute", owner.source, key)
             if key in STEP_HOOKS:
@@ -640,6 +654,13 @@ class Calls(Lookups):
                 self.guard(where, "empty")
             elif isinstance(held, FunctionType) and not is_own_function(held):
                 callables += self.found(held, where)
+            elif type(held) is list and any(isinstance(one, LRScheduler) for one in held):
+                self.guard(where, "identity", held)
+                for _, value in self.items(Known(held, where)):
+                    for one in value:
+                        if not is_library_class(type(one.value)):
+                            self.refuse(f"{owner.source} has a schedule of a class of the program's own")
+                        self.step(one, "step", Args())
             elif type(held) is list and any(callable(one) and not is_library_class(type(one)) for one in held):
                 self.guard(where, "identity", held)
                 functions = self.items(Known(held, where))
@@ -704,6 +725,8 @@ class Calls(Lookups):
                 self.refuse("hooks are registered for all modules, and run at every call")
             where = self.sources.setdefault(("hooks", name), constant(hooks, name))
             self.guard(where, "empty")
+        if type(module) is OptimizedModule:
+            return self.call(self.original(known), args)
         _, forward = self.instance_attribute(known, "forward")
         results = []
         for one in forward:
@@ -712,6 +735,11 @@ class Calls(Lookups):
             else:
                 results.append(self.call_one(one, args))
         return join(NOTHING, *results)
+
+    def original(self, known: Known) -> Value:
+        """Return the module inside of one that `torch.compile` has made."""
+        ((_, child),) = self.children(known)
+        return child
 
     def call_library_forward(self, known: Known, function: FunctionType, args: Args) -> Value:
         """Follow the forward of a layer of the library: guard what it may read, follow what it may call."""

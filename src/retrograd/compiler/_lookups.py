@@ -29,8 +29,10 @@ from .._size import Size
 from ..nn.modules.module import Module
 from ..nn.parameter import Buffer, Parameter
 from ..tensor import _base
+from ..tensor._functions.generators import Generator
 from ..tensor._tensor import Tensor
 from ._guards import Guard, Source, constant, is_immutable, mro_of
+from ._numbers import Free, key_of
 from ._values import NOTHING, Bound, Known, Lib, Tup, Value, const, join, one_of
 
 TENSORS: tuple[type, ...] = (Tensor, Parameter, Buffer)
@@ -97,6 +99,8 @@ class Lookups:
         self.tensors: dict[int, tuple[Source, Any]] = {}
         self.objects: dict[int, tuple[Source, Any]] = {}
         self.place: tuple[str, int] | None = None
+        self.free: frozenset[Any] = frozenset()  # numbers that are no constants, by their keys
+        self.numbers: dict[Any, Free] = {}
 
     def refuse(self, reason: str) -> NoReturn:
         raise Refused(reason, self.place)
@@ -130,6 +134,10 @@ class Lookups:
             self.guard(source, "type", tuple)
             self.guard(source, "length", len(value))
             return frozenset({Tup(tuple(self.found(one, self.at("item", source, k)) for k, one in enumerate(value)))})
+        if self.free and kind in (int, float) and (key := key_of(source)) in self.free:
+            self.guard(source, "type", kind)
+            self.numbers.setdefault(key, Free(source, value))
+            return one_of(kind)
         if is_immutable(value):
             # Equal sets may be in another order, and a NaN in a list is found by identity.
             by_identity = kind is frozenset or (kind in (float, complex) and value != value)
@@ -158,6 +166,8 @@ class Lookups:
 
     def is_lasting(self, value: Any) -> bool:
         """Tell whether an argument is expected to be the same object in the next call."""
+        if type(value) is Generator:
+            return False
         if isinstance(value, (FunctionType, BuiltinFunctionType, MethodType, type, ModuleType, Module, enum.Enum)):
             return True
         if type(value) is functools.partial:

@@ -8,7 +8,13 @@ from typing import Any
 from .._warnings import warn
 from ..nn import Module
 from ..nn.modules import module as module_file
-from ._calls import GLOBAL_HOOKS
+
+GLOBAL_HOOKS = (
+    "_global_forward_hooks",
+    "_global_forward_pre_hooks",
+    "_global_backward_hooks",
+    "_global_backward_pre_hooks",
+)
 
 
 class OptimizedModule(Module):

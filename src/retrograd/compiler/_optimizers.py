@@ -8,7 +8,7 @@ may change between calls is a constant of the program:
   the program. Numbers that are None, 0 or 1 may decide what a rule does: if these are others, the record is not for the call;
 - the tensors of the state are looked up in the optimizer at every call. The first call, which has none, runs in eager and makes them;
 - which parameters are in which group is compared at every call.
-Parameters of a group that have been updated equally often share their numbers.
+Parameters of a group that have been updated equally often share their numbers. A second step in the same call has numbers of its own.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Kin:
 
     def __init__(self, at: int, group: Any, step: float | None) -> None:
         self.at, self.group, self.step = at, group, step
-        self.updated: list[Any] = []  # those that have gradients
-        self.plans: dict[
-            Any, tuple[Plan, Any]
-        ] = {}  # by dtype, buffers and how it is updated: the plan, and its numbers as an input
+        self.updated: dict[int, Any] = {}  # those that have gradients, by their ids
+        self.times: dict[int, int] = {}  # how often these are updated in the call
+        # by dtype, buffers, how it is updated and how often it was: the plan, and its numbers as an input
+        self.plans: dict[Any, tuple[Plan, Any]] = {}
 
 
 class Stepped:
@@ -53,12 +53,12 @@ class Stepped:
         self.optimizer, self.cls = optimizer, type(optimizer)
         self.kins: dict[Any, Kin] = {}
         self.of: dict[int, Kin] = {}  # by the id of a parameter
+        self.params = [param for group in optimizer.param_groups for param in group["params"]]
         self.tensors: list[Any] = []  # of the state, in the order of `places`
         self.places: list[tuple[Any, str]] = []  # the parameter and the name
         self.counts: list[
             Any
         ] = []  # parameters whose steps are counted, in the order in which `numbers` wants their counts
-        self.done = False  # a step is recorded
         self.used: list[
             tuple[Kin, Any, int]
         ] = []  # numbers that are inputs of the program, by their plan, and which input they are
@@ -86,16 +86,13 @@ class Stepped:
         """Tell whether the state counts steps."""
         return self.cls is not SGD
 
-    def numbers_of(self, kin: Kin) -> Any:
-        """Return the numbers of the next step of some parameters, as they are now."""
-        return self.cls._numbers(0.0 if kin.step is None else kin.step + 1, plain_numbers(kin.group))
+    def numbers_of(self, kin: Kin, times: int) -> Any:
+        """Return the numbers of a step of some parameters, which were updated so often before in the call."""
+        return self.cls._numbers(0.0 if kin.step is None else kin.step + 1 + times, plain_numbers(kin.group))
 
     # ---- recording ----
     def record(self, recorder: Any) -> None:
         """Record a step on all parameters that have gradients."""
-        if self.done:
-            raise UnrecordableError("an optimizer takes two steps in one call")
-        self.done = True
         for group in self.optimizer.param_groups:
             for param in group["params"]:
                 grad = None if param._extra is None else param._extra.grad
@@ -120,7 +117,8 @@ class Stepped:
             )
         has = tuple([one is not None for one in buffers])
         whole = p.size > SMALL or not machine.is_available()
-        plan, numbers = self._numbers_input(recorder, kin, has, p.dtype, whole)
+        times = kin.times.get(id(param), 0)
+        plan, numbers = self._numbers_input(recorder, kin, has, p.dtype, whole, times if self._counts else 0)
         if whole:
             written = [rows[k] for k in plan.written]
             recorder.call("call", _updating(plan), "optimizer_update", (numbers, *rows), {}, writes=written)
@@ -130,14 +128,17 @@ class Stepped:
             for at, new in zip(plan.written, made, strict=True):
                 rows[at][...] = new
         wrote(param)
-        kin.updated.append(param)
+        kin.updated[id(param)] = param
+        kin.times[id(param)] = times + 1
 
-    def _numbers_input(self, recorder: Any, kin: Kin, has: Any, dtype: Any, whole: bool) -> tuple[Plan, Any]:
+    def _numbers_input(
+        self, recorder: Any, kin: Kin, has: Any, dtype: Any, whole: bool, times: int
+    ) -> tuple[Plan, Any]:
         """Return a plan, and its numbers as an input of the program."""
-        key = dtype, has, whole
+        key = dtype, has, whole, times
         known = kin.plans.get(key)
         if known is None:
-            numbers = self.numbers_of(kin)
+            numbers = self.numbers_of(kin, times)
             plan = plan_for(self.cls._rule, numbers, has, bool(kin.group.get("maximize")))
             values = plan.numbers(numbers)
             made = recorder.number(tuple(values) if whole else np.array(values, dtype))
@@ -189,26 +190,28 @@ class Stepped:
         lines = ["    groups = optimizer.param_groups"]
         counts: list[str] = []
         for number, kin in enumerate(kins):
-            members = kin.updated if self._counts else []
+            members = list(kin.updated.values()) if self._counts else []
             names = [f"c{len(given) + k}" for k in range(len(members))]
             given += names
             self.counts += members
             for name in names:
                 if name == names[0]:
-                    lines.append(f"    now{number} = {name}.item() + 1")
+                    lines.append(f"    now{number} = {name}.item()")
                 else:
-                    lines += [f"    if {name}.item() + 1 != now{number}:", "        return None"]
-            counts += [f"now{number}"] * len(names)
+                    lines += [f"    if {name}.item() != now{number}:", "        return None"]
+            counts += [f"now{number} + {kin.times[id(member)]}" for member in members]
             lines.append(f"    o = groups[{kin.at}]")
             flags = [(name, value) for name, value in kin.group.items() if value is None or type(value) is bool]
             different = " or ".join(f"o.get({name!r}) is not {value}" for name, value in flags)
             lines += [f"    if {different}:", "        return None"] if flags else []
-            lines.append(f"    n{number} = numbers_of({f'now{number}' if names else '0.0'}, plain(o))")
+            for times in sorted({key[3] for other, key, _ in self.used if other is kin}):
+                count = f"now{number} + {times + 1}" if names else "0.0"
+                lines.append(f"    n{number}_{times} = numbers_of({count}, plain(o))")
         made: list[str] = []
         for number, (kin, key, _) in enumerate(self.used):
-            dtype, has, whole = key
+            dtype, has, whole, times = key
             scope[f"plan{number}"], scope[f"d{number}"], scope[f"has{number}"] = kin.plans[key][0], dtype, has
-            own = f"n{kins.index(kin)}"
+            own = f"n{kins.index(kin)}_{times}"
             lines += [
                 f"    if plan_for(rule, {own}, has{number}, bool(groups[{kin.at}].get('maximize'))) is not plan{number}:",
                 "        return None",

@@ -12,7 +12,8 @@ no gradients and no branches: these have been resolved while it was recorded (`_
   `name` is its word in the vocabulary `xp` where it has one, by which fusion knows what it computes. `makes` are the values of
   its results.
 - A step of kind "check" asks whether a value is still true or false as when the program was recorded. If it is not, the call is
-  run in eager from the start: so no check may stand behind a write to memory that was there before.
+  run in eager from the start: so no check may stand behind a write to memory that was there before. Streams of random numbers are put
+  back by who runs the program.
 - What goes in (`inputs`) are arrays of tensors that exist before the call, what comes out (`results`) values, whose memory is new
   at every call. A constant that is written, or is returned, is copied first.
 Passes take a program and leave one that gives the same: `simplified` (dead steps, equal steps), then `_fusing.fused` (chains of
@@ -132,6 +133,11 @@ def is_dynamic(step: Step) -> bool:
             for value in values_in(step.arguments[1])
         )
     return step.label in DYNAMIC and not (step.label == "where" and len(step.arguments) == 3)
+
+
+def may_refuse(step: Step) -> bool:
+    """Tell whether a step draws random numbers by numbers of tensors that it may refuse, such as chances above 1."""
+    return step.kind == "draw" and any(value.dtype is not None for value in step.values)
 
 
 def values_in(*trees: Any) -> Iterable[Value]:
@@ -375,6 +381,8 @@ class _Writer:
             call = f"asarray({call})"  # memory, where NumPy gives a number
         target = "".join(f"{made.name}, " for made in step.makes) if step.several else step.makes[0].name
         lines = [f"{target} = {call}"]
+        if may_refuse(step):  # eager will say it
+            lines = ["try:", f"    {lines[0]}", "except (RuntimeError, ValueError):", "    return None"]
         if step.several:
             written = [
                 made.name for made in step.makes if made.buffer is not None and made.buffer.written and not made.shape
@@ -384,7 +392,8 @@ class _Writer:
 
     def _shape_checks(self, step: Step) -> list[str]:
         """Write what makes sure that results have the shapes for which all that follows was compiled, as long as nothing has changed."""
-        self.changed = self.changed or any(buffer.known for buffer in step.writes)
+        if step.kind != "draw":  # random numbers that were drawn can be given back
+            self.changed = self.changed or any(buffer.known for buffer in step.writes)
         if self.changed or step.name == "kernel" or step.kind == "attribute":
             return []
         arrays = [made for made in step.makes if made.buffer is not None]

@@ -19,16 +19,22 @@ import inspect
 import operator
 import sys
 from collections import OrderedDict
+from collections.abc import Sequence
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, cast
 
+from ..amp.grad_scaler import GradScaler
 from ..nn.modules.module import Module
+from ..optim.lr_scheduler import LRScheduler
+from ..optim.optimizer import Optimizer
 from ..tensor._recording.flat import EXACT
 from ..tensor._tensor import Tensor
 from . import _allowed as allowed
 from ._calls import BUILTIN_CONTAINERS, Calls, Effect, describe
 from ._guards import ARGS, FUNCTION, KWARGS, MISSING, Guard, Source, constant, is_immutable, mro_of
 from ._lookups import IMMUTABLE_TYPE, Refused, flags, is_library_attribute, is_library_class, is_own_function, vars_of
+from ._module import OptimizedModule
+from ._numbers import Free
 from ._syntax import FunctionNode, Unreadable, syntax_of
 from ._values import (
     BOTH,
@@ -80,9 +86,10 @@ Env = dict[str, Value]
 class Verdict(NamedTuple):
     """Whether a function's Python can be skipped, and what must stay true for it.
 
-    `reason` and `place` say what stands in the way. `tensors` are those that the function reaches other than as arguments or in
-    lists, tuples and dictionaries of arguments. `library_objects` are modules, optimizers and others whose state it uses. `effects` are
-    what the library does besides returning results.
+    `reason` and `place` say what stands in the way, `at` where in the function itself. `tensors` are those that the function reaches
+    other than as arguments or in lists, tuples and dictionaries of arguments. `library_objects` are modules, optimizers and others whose
+    state it uses. `effects` are what the library does besides returning results; `returned` are containers that existed before the call
+    and may be returned.
     """
 
     pure: bool
@@ -92,13 +99,22 @@ class Verdict(NamedTuple):
     tensors: list[tuple[Source, Any]]
     library_objects: list[tuple[Source, Any]]
     effects: list[Effect]
+    numbers: Sequence[Free] = ()  # of those that may change: where they are read
+    returned: Sequence[Any] = ()
+    at: ast.expr | ast.stmt | None = None
 
 
-def analyse(function: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Verdict:
-    """Prove that the Python of a call can be skipped when it is made again, or say why not. See Note [Purity]."""
+def analyse(
+    function: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None, free: frozenset[Any] = frozenset()
+) -> Verdict:
+    """Prove that the Python of a call can be skipped when it is made again, or say why not. See Note [Purity].
+
+    `free` are the keys of numbers that may be others in the next call. See Note [Numbers] in `_numbers.py`.
+    """
     kwargs = {} if kwargs is None else kwargs
     reason, place = "", None
     analysis = Analysis()
+    analysis.free = free
     try:
         analysis.run(function, args, kwargs)
     except Refused as refused:
@@ -109,7 +125,9 @@ def analyse(function: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | 
         reason, place = f"the proof itself failed ({type(error).__name__}: {error})", analysis.place
     guards = list(analysis.guards.values())
     tensors, objects = list(analysis.tensors.values()), list(analysis.objects.values())
-    return Verdict(not reason, reason, place, guards, tensors, objects, list(analysis.effects.values()))
+    effects, numbers = list(analysis.effects.values()), list(analysis.numbers.values())
+    found = tensors, objects, effects, numbers
+    return Verdict(not reason, reason, place, guards, *found, analysis.returned_containers, analysis.looked_at)
 
 
 class Frame:
@@ -221,6 +239,8 @@ class Analysis(Calls):
         self.done: set[Any] = set()
         self.steps = 0
         self.strict = False  # whether nothing new is found any more, and every expression must have a value
+        self.looked_at: Any = None  # in the outermost function
+        self.returned_containers: list[Any] = []
         self.arguments: list[tuple[Source, Any]] = []
 
     # ---- the function that is compiled ----
@@ -244,6 +264,9 @@ class Analysis(Calls):
             callee = frozenset({Known(function, FUNCTION)})
             result = self.call(callee, Args(positional, keywords))
             if self.strict:
+                self.looked_at = None
+                if self.scheduled and self.reads_rates:
+                    self.refuse("it reads an optimizer or a schedule that it steps, which counts after the program")
                 self.check_result(result)
                 return self.check_hooks()
             self.strict = not self.changed  # once more, to see whether every expression has a value
@@ -269,6 +292,7 @@ class Analysis(Calls):
                 if one.place:
                     self.guard(one.source, "identity", one.value)
                 if type(one.value) in BUILTIN_CONTAINERS:
+                    self.returned_containers.append(one.value)
                     pending += [inner for _, item in self.items(one) for inner in item]
 
     def check_hooks(self) -> None:
@@ -481,6 +505,8 @@ class Analysis(Calls):
         assert self.frame is not None
         if hasattr(node, "lineno"):
             self.place = self.frame.file, node.lineno
+            if len(self.running) == 1:
+                self.looked_at = node
         self.steps += 1
         if self.steps > MOST_STEPS:
             self.refuse("the function is too large to be followed")
@@ -1283,7 +1309,9 @@ class Analysis(Calls):
             return frozenset({Method(one, name)}) if hasattr(one.kind, name) else NOTHING
         heap = self.heap[one.site]
         if is_library_class(one.kind):  # the context of a custom Function
-            return join(heap.fields.get(name, NOTHING), LIB, frozenset({Applied(LIB, name)}))
+            if name in heap.fields or name not in allowed.OF_CONTEXTS:
+                return join(heap.fields.get(name, NOTHING), LIB)
+            return frozenset({Method(one, name)})
         if self.has_user_method(one.kind, "__getattr__"):
             self.refuse(f"{one.kind.__qualname__} defines __getattr__")
         found = self.look_up(one.kind, name)
@@ -1304,6 +1332,8 @@ class Analysis(Calls):
         value, source = one.value, one.source
         if isinstance(value, Tensor):
             return self.attribute_of_known_tensor(one, name)
+        if type(value) is OptimizedModule and name not in (vars_of(value) or {}) and not hasattr(Module, name):
+            return self.attribute(self.original(one), name)
         if isinstance(value, ModuleType):
             return self.module_attribute(one, name)
         if isinstance(value, type):
@@ -1319,6 +1349,10 @@ class Analysis(Calls):
             self.refuse(
                 f"it reads {source}.{name} of a {type(value).__qualname__}, which is not known to be without effects"
             )
+        if isinstance(value, (Optimizer, LRScheduler, GradScaler)) and not any(
+            name in names for names in allowed.STEPS.values()
+        ):
+            self.reads_rates = True
         kind, found = self.instance_attribute(one, name)
         if kind == "field":
             return self.found(tuple.__getitem__(value, found), self.at("item", source, found))
@@ -1382,8 +1416,6 @@ class Analysis(Calls):
             elif kind is Many:
                 self.check_given([key], "an index")
                 results.append(join(one.item, frozenset({one})) if any(map(is_slice, key)) else one.item)
-            elif kind is Applied:
-                results.append(join(LIB, frozenset({one})))
             elif kind in (Const, Of):
                 self.check_given([key], "an index")
                 results.append(LIB if self.kind_of(one) is not str else one_of(str))
@@ -1441,8 +1473,6 @@ class Analysis(Calls):
                 results.append(one.item)
             elif self.is_tensor(one):
                 results.append(LIB)
-            elif kind is Applied:
-                results.append(frozenset({one}))
             elif kind is Local and one.kind in (list, dict, set):
                 heap = self.heap[one.site]
                 if one.kind is set and not all(type(k) is Const or type(k) is Of for k in heap.items):

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from .. import _random
 from .._core.arrays import raw_leaf
 from .._modes import current_mode
 from .._places import describe, user_frame
+from ..tensor._base import wrap
+from ..tensor._functions.generators import default_generator
+from ._numbers import Number
 from ._program import Buffer, Step, Value, values_in
-from ._traced import COMPUTING, Traced, TracedObject, UnrecordableError, bare
+from ._traced import COMPUTING, STANDING, Traced, TracedObject, UnrecordableError, bare
+
+STREAM = -2  # the number of memory that is none, but a stream of random numbers
 
 
 class Recorder:
@@ -20,9 +28,12 @@ class Recorder:
 
     def __init__(self, session: Any) -> None:
         self.session = session
-        self.draws = False  # whether it draws random numbers
-        self._stream = Buffer(-2, True)  # stands for their stream
-        self._stream.written = True
+        self.draws = False  # whether it draws random numbers from the default stream
+        self._stream = _stream()
+        self._drawn: list[Traced] = []  # its random numbers, in the order in which they were drawn
+        self._keeps_drawn = False  # whether they are kept from writes
+        self._again: Any = None  # goes through those that are drawn once more
+        self._generators: dict[int, StandIn] = {}  # by the id of a generator
         self.hosted = False  # whether the program calls an optimizer
         self.steps: list[Step] = []
         self.inputs: list[Value] = []
@@ -65,6 +76,45 @@ class Recorder:
             made = TracedObject(thing, Value(self._name("n"), None, None))
         self.numbers.append(made.value)
         return made
+
+    def free_number(self, thing: Any, key: Any) -> Number:
+        """Return what stands for a number of Python's that is another in every call."""
+        made = Number(self, thing, Value(self._name("n"), None, None), frozenset({key}))
+        self.numbers.append(made.value)
+        return made
+
+    def computed(self, function: Any, label: str, args: Sequence[Any]) -> Number:
+        """Add arithmetic with numbers of Python's as a step."""
+        step = Step("call", function, label, (), {})
+        self._begin(step, args, {}, ())
+        made = Value(self._name("n"), None, None)
+        step.makes = [made]
+        self._finish(step)
+        keys = frozenset().union(*(one.keys for one in args if type(one) is Number))
+        return Number(self, function(*bare(tuple(args))), made, keys)
+
+    def decided(self, function: Any, label: str, args: Sequence[Any]) -> bool:
+        """Answer a question about numbers of Python's, as the program will have to find it, too."""
+        found = self.computed(function, label, args)
+        step = Step("check", bool, "check", (), {})
+        self._begin(step, (found, found.thing), {}, ())
+        self._finish(step)
+        return bool(found.thing)
+
+    def _with_arrays(self, args: Sequence[Any]) -> Sequence[Any]:
+        """Return arguments of an elementwise function, with numbers of Python's as arrays: these can be read by kernels."""
+        dtypes = {one.array.dtype for one in args if type(one) is Traced}
+        if len(dtypes) != 1:
+            return args
+        return tuple([self._as_array(one.beside(*dtypes), *dtypes) if type(one) is Number else one for one in args])
+
+    def _as_array(self, number: Number, dtype: Any) -> Traced:
+        step = Step("call", np.asarray, "asarray", (), {})
+        self._begin(step, (number, dtype), {}, ())
+        traced = self._result(np.asarray(number.thing, dtype), ())
+        step.makes = [traced.value]
+        self._finish(step)
+        return traced
 
     def constant(self, array: Any) -> Any:
         """Return a traced array for one that was made of nothing but Python's numbers and sizes."""
@@ -109,7 +159,7 @@ class Recorder:
     def _argument(self, tree: Any) -> Any:
         """Return an argument as a step has it: values in the place of arrays."""
         kind = type(tree)
-        if kind is Traced or kind is TracedObject:
+        if kind is Traced or kind in STANDING:
             if tree.value is None:
                 self.refuse("memory is read of which the function was given a part")
             return tree.value
@@ -147,6 +197,8 @@ class Recorder:
         """Run a function on the arrays, and add it as a step."""
         if current_mode().recording is not self:
             return COMPUTING.call(kind, function, label, args, options)
+        if name is not None and any(type(one) is Number for one in args):
+            args = self._with_arrays(args)
         step = Step(
             kind, owner if owner is not None and owner.__name__ == label else function, label, (), {}, name=name
         )
@@ -158,6 +210,9 @@ class Recorder:
         """Run a fused operation, and add it as a step whose last result is what its backward reads."""
         from ._fused_steps import forward_of
 
+        for one in params.values():
+            if type(one) is Number:
+                one._needed()
         function = forward_of(operation, params)
         step = Step("call", function, operation.name, (), {})
         self._begin(step, arrays, {}, ())
@@ -191,16 +246,85 @@ class Recorder:
         """Return an array whose shape and strides can be looked at."""
         return array.array if type(array) is Traced else array
 
-    def draw(self, function: Any) -> Traced:
-        """Add a step that draws from the stream of random numbers: it is taken in its turn, whether or not its numbers are read."""
+    # ---- random numbers ----
+    def draw(self, function: Any, *arrays: Any) -> Traced:
+        """Add a step that draws from a stream of random numbers: it is taken in its turn, whether or not its numbers are read.
+
+        `function(*arrays)` draws from the default stream, or from the one that a `StandIn` stands for.
+        """
+        result, used = self._draw_now(function, arrays)
+        if self._again is not None and not used:
+            return self._drawn_before(result)
+        stream, given = self._stream, arrays
+        if used:
+            (generator,) = used if len(used) == 1 else self.refuse("a function draws from several generators")
+            function, stream, given = generator.drawing(function), generator.stream, (generator.traced, *arrays)
         step = Step("draw", function, "draw", (), {})
-        step.writes.append(self._stream)
-        self._stream.version += 1
-        traced = self._result(function(), ())
+        self._begin(step, given, {}, ())
+        step.writes.append(stream)
+        stream.version += 1
+        traced = self._result(result, given)
         step.makes = [traced.value]
         self._finish(step)
+        if used:
+            return traced
         self.draws = True
-        return traced
+        self._drawn.append(traced)
+        return traced.copy("K") if self._keeps_drawn else traced  # type: ignore[attr-defined]
+
+    def _draw_now(self, function: Any, arrays: Sequence[Any]) -> tuple[Any, list[StandIn]]:
+        """Return the numbers that a function draws, and the generators of the program's own that it draws from."""
+        stand_ins = list(self._generators.values())
+        for one in stand_ins:
+            one.current.__dict__.update(generator=one.traced.thing, used=False)
+        try:
+            result = np.asarray(function(*bare(tuple(arrays))))
+            return result, [one for one in stand_ins if one.current.used]
+        finally:
+            for one in stand_ins:
+                one.current.__dict__.clear()
+
+    def _drawn_before(self, result: Any) -> Traced:
+        """Return numbers that were drawn before, where a checkpoint runs a second time."""
+        before: Any = next(self._again, None)
+        if before is None or before.array.shape != result.shape:
+            self.refuse("a checkpoint draws other random numbers in its second run")
+        return before.copy("K")  # type: ignore[no-any-return]
+
+    def drawn_so_far(self) -> int:
+        """Return where numbers are to be drawn again from, and keep what is drawn from now on."""
+        self._keeps_drawn = True
+        return len(self._drawn)
+
+    @contextmanager
+    def drawing_again(self, start: int) -> Iterator[None]:
+        """Run a block that draws what was drawn before from the default stream, and leaves that as it is."""
+        before, self._again = self._again, iter(self._drawn[start:])
+        streams = Streams([default_generator])
+        try:
+            yield
+        finally:
+            self._again = before
+            streams.put_back()
+
+    def add_generator(self, generator: Any) -> None:
+        """Let a generator of the program's own be an input."""
+        self._generators[id(generator)] = StandIn(self.number(generator))
+
+    def generator(self, generator: Any) -> Any:
+        """Return what stands for a generator of the program's own in functions that draw from it."""
+        if generator is default_generator:
+            return generator
+        found = self._generators.get(id(generator))
+        return (
+            self.refuse("a generator is used that the analysis of the function has not found")
+            if found is None
+            else found
+        )
+
+    def stands_for_generator(self, thing: Any) -> bool:
+        """Tell whether something is what `generator` has returned."""
+        return type(thing) is StandIn
 
     def host(self, function: Any, label: str, values: Sequence[Any]) -> None:
         """Add a call into the library, which may change all memory from outside and what it is given. It is not run."""
@@ -213,6 +337,18 @@ class Recorder:
                 buffer.written = True
                 step.writes.append(buffer)
         self._finish(step)
+
+    def call_after(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], changed: Sequence[Any]) -> None:
+        """Let a method of an object of the library, the first argument, be called after the program; it changes some objects."""
+        self.session.call_after(function, args, kwargs, changed)
+
+    def number_of(self, scaler: Any) -> Number:
+        """Return what stands for the scale of a GradScaler."""
+        return self.session.number_of(scaler)  # type: ignore[no-any-return]
+
+    def scale_of(self, scaler: Any) -> Any:
+        """Return the scale of a GradScaler as a tensor."""
+        return wrap(self._as_array(self.number_of(scaler), np.dtype(np.float32)))
 
     def call_later(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let the program call a step of an optimizer."""
@@ -309,6 +445,67 @@ class Recorder:
         for owner, before in self.saved:
             owner[...] = before
         self.saved.clear()
+
+
+class StandIn:
+    """What draws from a generator of the program's own: in a program, from the one that is given in the call."""
+
+    def __init__(self, traced: TracedObject) -> None:
+        vars(self).update(traced=traced, stream=_stream(), current=threading.local())
+
+    def drawing(self, function: Any) -> Any:
+        """Return a function that draws from a generator, its first argument."""
+
+        def draw(generator: Any, *arrays: Any) -> Any:
+            self.current.generator = generator
+            try:
+                return function(*arrays)
+            finally:
+                del self.current.generator
+
+        return draw
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real(), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._real(), name, value)
+
+    def _real(self) -> Any:
+        self.current.used = True
+        try:
+            return self.current.generator
+        except AttributeError:
+            raise UnrecordableError("random numbers are drawn in a way that is not recorded") from None
+
+
+class Streams:
+    """Where generators stand, so that they can be put back."""
+
+    def __init__(self, generators: Sequence[Any]) -> None:
+        self.states = [(one, _state(one)) for one in generators]
+
+    def put_back(self) -> None:
+        for generator, state in self.states:
+            _random.Generator.set_state(generator, state)
+
+    def now(self) -> Streams:
+        """Return where the same generators stand now."""
+        return Streams([one for one, _ in self.states])
+
+    def have_moved(self) -> list[bool]:
+        return [not np.array_equal(state, _state(generator)) for generator, state in self.states]
+
+
+def _state(generator: Any) -> Any:
+    return _random.Generator.get_state(generator)
+
+
+def _stream() -> Buffer:
+    """Return the memory that stands for a stream of random numbers: it is there before the call, and every draw writes it."""
+    buffer = Buffer(STREAM, True)
+    buffer.written = True
+    return buffer
 
 
 def _same(result: Any, given: Sequence[Any]) -> Any:

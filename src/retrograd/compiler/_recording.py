@@ -16,7 +16,7 @@ succeeds or not.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -24,18 +24,22 @@ from typing import Any
 import numpy as np
 
 from .. import autograd
-from .._modes import using
+from .._graph.walk import graph_of, path_between
+from .._modes import current_mode, using
 from ..tensor import _base
 from ..tensor._aliasing.view_nodes import replay
 from ..tensor._aliasing.views import GRAD, MULTIPLE, NO_GRAD, NOWHERE
 from ..tensor._base import LEAF, Extra, wrap
 from ..tensor._functions.generators import default_generator
 from ..tensor._recording.flat import EXACT
+from ._numbers import Free, ScaleOf
 from ._optimizers import Stepped
-from ._program import Program, Step, Value, is_dynamic
-from ._recorder import Recorder
+from ._program import Program, Step, Value, is_dynamic, may_refuse
+from ._recorder import Recorder, Streams
 from ._traced import Traced, UnrecordableError
+from ._trees import Kept
 
+MOST_ALONE = 4  # results of a function that writes, each of which may get a gradient alone
 VIEWS = (GRAD, MULTIPLE, NO_GRAD)  # where views are made that a program can make again
 
 
@@ -54,6 +58,7 @@ class Output:
     source: int = 0  # the id of the tensor whose memory it shows
     view: Any = None  # how it shows that
     follows: bool = False  # whether gradients go through the view
+    inference: bool = False  # it was made in inference mode
 
 
 class Recorded:
@@ -67,24 +72,37 @@ class Recorded:
         self.differentiated: list[int] = []  # inputs that get gradients, in the order of the edges
         self.gradients: list[int | None] = []  # for each, its place among the results of the backward
         self.seeds = 0  # results that require gradients
+        self.labels: list[str] = []  # of these: the names of their nodes in eager
+        self.kept: frozenset[int] = frozenset()  # those whose graphs save nothing, so that no backward frees them
+        self.partial: dict[
+            frozenset[int], tuple[Program, list[int | None]]
+        ] = {}  # backward of some of them, and its gradients
+        self.behind: list[
+            Any
+        ] = []  # results of which others are computed: gradients of these by those may be asked for
         self.freed = False  # the function has gone through its own graph: there is no backward any more
         self.saved: list[Value] = []
         self.tensors: list[Any] = []  # the inputs: those that were given, behind them gradients that they had
         self.owners: list[int] = []  # whose gradients these are
         self.writes: dict[int, int] = {}  # by how many writes the version of an input advances
+        self.after: list[tuple[Any, Any, Any]] = []  # what is called after the program, with its arguments
         self.grads: dict[int, int | None] = {}  # inputs that have another `.grad`: its place among the results, or None
         self.optimizers: list[Stepped] = []  # whose steps can be part of the program
         self.counted: list[int] = []  # inputs that count their steps
         self.handed_out: list[Any] = []  # what the gradients were that optimizers were called with
         self.touches_grads = False
-        self.draws = False  # random numbers are drawn
+        self.draws = False  # random numbers are drawn from the default stream
+        self.inference = current_mode().inference  # it was recorded in inference mode
+        self.generators: list[Any] = []  # streams of the program's own, which are the first of the numbers that go in
+        self.numbers: list[Free] = []  # of Python's, which are the next
+        self.gives_back = False  # whether the program may find that it is not for a call after it has drawn
         self.shares_memory = False  # tensors from outside share memory
         self.steps: list[Step] = []
 
     @property
     def has_effects(self) -> bool:
         """Tell whether a call changes anything that was there."""
-        return bool(self.writes or self.grads) or any(step.kind == "host" for step in self.forward.steps)
+        return bool(self.writes or self.grads or self.after) or any(step.kind == "host" for step in self.forward.steps)
 
 
 class GradientsTouched(UnrecordableError):  # noqa: N818 - it asks for another recording
@@ -145,23 +163,31 @@ def reason_against(tensor: Any) -> str | None:
         return f"a tensor over {type(array).__name__}"
     if array.dtype.kind not in "fiubcV" or (array.dtype.kind == "V" and array.dtype.num < 256):
         return f"a tensor of {array.dtype}"
-    if tensor._storage is not None and tensor._storage.inference:
+    if tensor._storage is not None and tensor._storage.inference and not current_mode().inference:
         return "an inference tensor"
     return None
 
 
 def record(
-    function: Callable[[], Any], tensors: list[Any], given: int, optimizers: list[Stepped] | None = None
+    function: Callable[[list[Any]], Any],
+    tensors: list[Any],
+    given: int,
+    optimizers: Sequence[Stepped] = (),
+    generators: Sequence[Any] = (),
+    patterns: Iterable[frozenset[int]] = (),
+    numbers: Sequence[Free] = (),
 ) -> Recorded:
     """Record a call of `function`, which reaches these tensors and no others; the first ones are its arguments.
 
-    The last ones are the states of `optimizers`, whose steps can be part of the program.
+    The last ones are the states of `optimizers`, whose steps can be part of the program. `generators` are streams of random numbers
+    from which it may draw besides the default one. `patterns` say of which results alone gradients may come. `numbers` are those of
+    Python's that are inputs: `function` is called with what stands for them.
     """
-    optimizers = optimizers or []
     try:
-        return _Session(function, tensors, given, False, optimizers).run()
+        return _Session(function, tensors, given, False, list(optimizers), generators, patterns, numbers).run()
     except GradientsTouched:
-        return _Session(function, tensors, given, True, [Stepped(one.optimizer) for one in optimizers]).run()
+        again = [Stepped(one.optimizer) for one in optimizers]
+        return _Session(function, tensors, given, True, again, generators, patterns, numbers).run()
 
 
 class _Session:
@@ -169,13 +195,16 @@ class _Session:
 
     def __init__(
         self,
-        function: Callable[[], Any],
+        function: Callable[[list[Any]], Any],
         tensors: list[Any],
         given: int,
         touches_grads: bool,
         optimizers: list[Stepped],
+        generators: Sequence[Any],
+        patterns: Iterable[frozenset[int]],
+        numbers: Sequence[Free],
     ) -> None:
-        self.function, self.given = function, given
+        self.function, self.given, self.patterns = function, given, patterns
         self.found = Recorded()
         self.found.optimizers = optimizers
         self.found.touches_grads = touches_grads
@@ -186,8 +215,15 @@ class _Session:
             if (reason := reason_against(tensor)) is not None:
                 raise UnrecordableError(reason)
         self.recorder = Recorder(self)
+        self.found.generators = [*generators]
+        for generator in generators:
+            self.recorder.add_generator(generator)
+        self.found.numbers = list(numbers)
+        self.numbers = [self.recorder.free_number(one.thing, one.key) for one in numbers]
         self.before: list[Snapshot] = []
         self.kept: list[Any] = []  # results that the program makes
+        self.changed: list[Any] = []  # what is changed after the program
+        self.scalers = [one.holder for one in numbers if type(one) is ScaleOf]
         self.first: dict[int, Any] = {}  # the gradients before the call, and those that the program has handed out
         self.graded = [at for at, one in enumerate(self.tensors[: len(tensors)]) if one._edge is LEAF]
 
@@ -206,7 +242,7 @@ class _Session:
 
     def run(self) -> Recorded:
         recorder, found = self.recorder, self.found
-        drawn = default_generator.get_state()
+        streams = Streams([default_generator, *found.generators])
         for tensor in self.tensors[self.given :]:
             if isinstance(tensor._array, np.generic):
                 _base.materialise(tensor)
@@ -218,18 +254,20 @@ class _Session:
                 self.tensors[owner]._extra.grad = self.tensors[at]
             for at in self.graded:
                 self.first[at] = self.tensors[at]._extra.__dict__.get("grad")
-            with using(recording=recorder):
-                found.result = self.function()
+            with using(recording=recorder, transforms=()):
+                found.result = self.function(self.numbers)
                 self._finish()
             return found
         finally:
             recorder.rolled_back()
+            for scaler in self.scalers:
+                scaler._progress = {}
             for one in self.before:
                 one.restore()
-            if not np.array_equal(drawn._array, default_generator.get_state()._array):
-                default_generator.set_state(drawn)
-                if not recorder.draws:
-                    raise UnrecordableError("random numbers are drawn in a way that is not recorded")
+            moved = streams.have_moved()
+            streams.put_back()
+            if moved[0] and not recorder.draws:
+                raise UnrecordableError("random numbers are drawn in a way that is not recorded")
 
     def _trace(self, tensor: Any) -> None:
         array = tensor._array
@@ -240,11 +278,33 @@ class _Session:
         tensor._storage = None
         tensor._extra = _Inner() if not leaf else Extra() if self.found.touches_grads else _Unprepared()
 
+    # ---- what is called after the program ----
+    def call_after(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], changed: Any
+    ) -> None:
+        """Let a method of a schedule or a scaler be called after the program: it counts, and sets what no step of the program reads."""
+        self.found.after.append((function, (Kept(args[0]), *args[1:]), kwargs))
+        self.changed += changed
+
+    def need_current(self, thing: Any) -> None:
+        """Refuse to use what is changed after the program only."""
+        if any(one is thing for one in self.changed):
+            raise UnrecordableError(f"a {type(thing).__name__} is used after it was changed in the same call")
+
+    def number_of(self, scaler: Any) -> Any:
+        """Return what stands for the scale of a GradScaler."""
+        self.need_current(scaler)
+        for one, number in zip(self.found.numbers, self.numbers, strict=True):
+            if one.holder is scaler and type(one) is ScaleOf:
+                return number
+        raise UnrecordableError("a GradScaler is used that the analysis of the function has not found")
+
     # ---- what optimizers do: see Note [Steps inside] in `_optimizers.py`; the others are called, not recorded ----
     def call_later(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let the program call a step of an optimizer at this point, with the gradients that there are by now."""
         if len(args) != 1 or kwargs:
             raise UnrecordableError("an optimizer's step with a closure")
+        self.need_current(args[0])
         if not self.found.touches_grads:
             raise GradientsTouched("an optimizer's step reads gradients")
         for one in self.found.optimizers:
@@ -297,13 +357,17 @@ class _Session:
                 one.optimizer.state[param]["step"]
                 for kin in one.kins.values()
                 if kin.step is not None
-                for param in kin.updated
+                for param in kin.updated.values()
             ]
             found.counted += [places[id(counter)] for counter in counters]
         values: list[Value] = []
         memories: list[Any] = []
         differentiable: list[Any] = []
-        for out in _tensors_in(found.result):
+        for scaler in self.scalers:
+            if scaler._progress:
+                state = {key: (one.stage, one.found_inf) for key, one in scaler._progress.items()}
+                found.after.append((type(scaler)._go_on, (Kept(scaler), Kept(state)), {}))
+        for out in tensors_in([found.result, found.after]):
             self._note_output(out, places, values, memories, differentiable)
         for at in self.graded if found.touches_grads else ():
             grad = tensors[at]._extra.grad
@@ -318,9 +382,17 @@ class _Session:
             memories.append(value.buffer)
             found.grads[at] = len(values)
             values.append(value)
+        if found.inference and (
+            found.writes or any(out.kind not in ("given", "made") for out in found.outputs.values())
+        ):
+            raise UnrecordableError("inference mode, in which tensors from outside are written or views are returned")
         if found.writes and (found.shares_memory or any(map(_is_part, self.before))):
             raise UnrecordableError("tensors that may share memory are written in place")
         self._programs(differentiable, values)
+        steps = found.forward.steps
+        drawn = [at for at, step in enumerate(steps) if step.kind == "draw"]
+        later = steps[drawn[0] :] if drawn else []
+        found.gives_back = any(step.kind == "check" or is_dynamic(step) or may_refuse(step) for step in later)
 
     def _note_output(
         self, out: Any, places: dict[int, int], values: list[Value], memories: list[Any], differentiable: list[Any]
@@ -370,8 +442,9 @@ class _Session:
         self.kept.append(out)
         if edge is not None:
             differentiable.append(out)
-        version = 0 if out._storage is None else out._storage.version
-        known[id(out)] = Output("made", len(values), edge is not None, version)
+        storage = out._storage
+        version, inference = (0, False) if storage is None else (storage.version, bool(storage.inference))
+        known[id(out)] = Output("made", len(values), edge is not None, version, inference=inference)
         values.append(array.value)
 
     def _note_writes(self, at: int, tensor: Any, value: Value) -> None:
@@ -397,8 +470,12 @@ class _Session:
         if differentiable:
             found.differentiated = [at for at in range(len(self.tensors)) if self.before[at].edge is not None]
             found.seeds = len(differentiable)
+            found.labels = [type(out.grad_fn).__name__ for out in differentiable]
+            graphs = [graph_of([out._edge])[0] for out in differentiable]
+            found.kept = frozenset(at for at, nodes in enumerate(graphs) if not any(node.saves for node in nodes))
             try:
                 self._differentiate(differentiable, values, count)
+                found.behind = _behind_others(differentiable)
                 return
             except RuntimeError as error:
                 if "second time" not in str(error) or not self._is_freed(differentiable):
@@ -429,17 +506,53 @@ class _Session:
         return True
 
     def _differentiate(self, outs: list[Any], values: list[Value], count: int) -> None:
-        """Record the backward, and say what the forward saves for it."""
+        """Record the backward, of all results and of some alone, and say what the forward saves for it."""
         found, recorder, tensors = self.found, self.recorder, self.tensors
         inputs = [*recorder.inputs[: len(tensors)], *recorder.numbers]
-        seeds = list(map(self._seed, outs))
-        wanted = [tensors[at] for at in found.differentiated]
-        gradients = autograd.grad(outs, wanted, seeds, retain_graph=True, allow_unused=True)  # for `_is_freed`
+        every = frozenset(range(len(outs)))
+        recorded = [self._backward_of(pattern, outs) for pattern in (every, *self._patterns(every))]
+        saved: dict[Value, None] = {}
+        for program, _, _, seeds in recorded:
+            made = {value for step in program.steps for value in step.makes}
+            read = [value for step in program.steps for value in step.values if value not in made]
+            read += [value for value in program.results if value not in made]
+            saved |= dict.fromkeys(value for value in read if not _is_constant(value) and value not in seeds)
+        found.saved = list(saved)
+        kept = {value.buffer for value in found.saved}
+        for program, gradients, pattern, seeds in recorded:
+            if any(buffer in kept for step in program.steps for buffer in step.writes):
+                raise UnrecordableError("backward writes into what the forward has saved")
+            program = Program([*found.saved, *seeds], program.steps, program.results)
+            if pattern == every:
+                found.backward, found.gradients = program, gradients
+            else:
+                found.partial[pattern] = program, gradients
+        found.forward = _ordered(Program(inputs, recorder.steps[:count], [*values, *found.saved]).simplified())
+        found.steps = recorder.steps
+
+    def _patterns(self, every: frozenset[int]) -> list[frozenset[int]]:
+        """Return which results may get gradients alone: those that were asked for, and each by itself if the function cannot run again."""
+        found = {pattern for pattern in self.patterns if pattern < every}
+        if self.found.writes and 1 < len(every) <= MOST_ALONE:
+            found |= {frozenset({at}) for at in every}
+        return sorted(found, key=sorted)
+
+    def _backward_of(
+        self, pattern: frozenset[int], outs: list[Any]
+    ) -> tuple[Program, list[int | None], frozenset[int], list[Value]]:
+        """Record the backward of some results: the program, the place of each gradient, the pattern, and the gradients that come in."""
+        found, recorder = self.found, self.recorder
+        count, before = len(recorder.steps), len(recorder.inputs)
+        chosen = [outs[at] for at in sorted(pattern)]
+        seeds = list(map(self._seed, chosen))
+        wanted = [self.tensors[at] for at in found.differentiated]
+        gradients = autograd.grad(chosen, wanted, seeds, retain_graph=True, allow_unused=True)  # for `_is_freed`
         results: list[Value] = []
+        places: list[int | None] = []
         memories = {value.buffer for value in recorder.inputs}
         for gradient, tensor in zip(gradients, wanted, strict=True):
             if gradient is None:
-                found.gradients.append(None)
+                places.append(None)
                 continue
             array = gradient._array
             if array.shape != tensor._array.shape or array.dtype != tensor._array.dtype:
@@ -447,23 +560,21 @@ class _Session:
             if array.value.buffer in memories or array.value.constant is not None:  # whom it goes to may write into it
                 array = array.copy("K")
             memories.add(array.value.buffer)
-            found.gradients.append(len(results))
+            places.append(len(results))
             results.append(array.value)
         steps = recorder.steps[count:]
         if any(buffer.known for step in steps for buffer in step.writes):
             raise UnrecordableError("backward writes into a tensor from outside")
-        program = Program([], steps, results).simplified()
-        made = {value for step in program.steps for value in step.makes}
-        read = dict.fromkeys(value for step in program.steps for value in step.values if value not in made)
-        read |= dict.fromkeys(value for value in results if value not in made)
-        seed_values = recorder.inputs[len(tensors) :]
-        found.saved = [value for value in read if not _is_constant(value) and value not in seed_values]
-        kept = {value.buffer for value in found.saved}
-        if any(buffer in kept for step in program.steps for buffer in step.writes):
-            raise UnrecordableError("backward writes into what the forward has saved")
-        found.backward = Program([*found.saved, *seed_values], program.steps, results)
-        found.forward = _ordered(Program(inputs, recorder.steps[:count], [*values, *found.saved]).simplified())
-        found.steps = recorder.steps
+        return Program([], steps, results).simplified(), places, pattern, recorder.inputs[before:]
+
+
+def _behind_others(outs: list[Any]) -> list[Any]:
+    """Return the results through which the graphs of other results lead."""
+    return [
+        out
+        for out in outs
+        if any(other is not out and path_between(other._edge, out._edge) is not None for other in outs)
+    ]
 
 
 def _can_be_made_again(steps: Any, base: Any, view: Any) -> bool:
@@ -502,41 +613,59 @@ def _committing(commits: list[tuple[Any, bool]], function: Callable[..., Any], o
 
 
 def _ordered(program: Program) -> Program:
-    """Put checks, and what they need, before everything that changes what was there."""
-    changing = [at for at, step in enumerate(program.steps) if any(buffer.known for buffer in step.writes)]
-    if changing and any(is_dynamic(step) for step in program.steps[changing[0] :]):
-        raise UnrecordableError("a shape that depends on numbers follows a write into a tensor from outside")
-    checks = [at for at, step in enumerate(program.steps) if step.kind == "check"]
-    if not changing or not checks or checks[-1] < changing[0]:
+    """Put checks, and what they need, before everything that changes what was there; numbers that were drawn can be given back."""
+    steps = program.steps
+    changing = [at for at, step in enumerate(steps) if _changes(step)]
+    if not changing:
         return program
+    start = changing[0]
+    if any(is_dynamic(step) or may_refuse(step) for step in steps[start:]):
+        raise UnrecordableError(
+            "a shape or an error that depends on numbers follows a write into a tensor from outside"
+        )
+    pending = [at for at in range(start, len(steps)) if steps[at].kind == "check"]
+    if not pending:
+        return program
+    uses: dict[Any, list[int]] = {}  # which steps read or write memory
+    for at in range(start, len(steps)):
+        for buffer in {*(value.buffer for value in steps[at].values), *steps[at].writes} - {None}:
+            uses.setdefault(buffer, []).append(at)
+    places = {value: at for at, step in enumerate(steps) for value in step.makes}
     early: set[int] = set()
-    needed: set[Value] = set()
-    for at in range(len(program.steps) - 1, -1, -1):
-        step = program.steps[at]
-        if step.kind == "check" or any(made in needed for made in step.makes):
-            if step.writes:
-                raise UnrecordableError("a branch on a value follows a write into a tensor from outside")
-            early.add(at)
-            needed.update(step.values)
-    for at in early:
-        for value, version in program.steps[at].read:
-            if value.buffer is not None and value.buffer.written and (value.buffer.known or version):
-                raise UnrecordableError("a branch on a value that was written in place")
-    first = [step for at, step in enumerate(program.steps) if at in early]
-    rest = [step for at, step in enumerate(program.steps) if at not in early]
+    while pending:
+        at = pending.pop()
+        if at in early or at < start:
+            continue
+        step = steps[at]
+        if _changes(step):
+            raise UnrecordableError("a branch on a value follows a write into a tensor from outside")
+        early.add(at)
+        pending += [places[value] for value in step.values if value in places]
+        for buffer in {*(value.buffer for value in step.values), *step.writes} - {None}:
+            for other in uses[buffer]:  # writes that it sees, and what must come before its own
+                if other < at and (buffer in step.writes or buffer in steps[other].writes):
+                    pending.append(other)
+    first = [step for at, step in enumerate(steps) if at < start or at in early]
+    rest = [step for at, step in enumerate(steps) if at >= start and at not in early]
     return Program(program.inputs, [*first, *rest], program.results)
 
 
-def _tensors_in(tree: Any) -> Any:
+def _changes(step: Step) -> bool:
+    """Tell whether a step changes what was there before the call, in a way that cannot be taken back."""
+    return step.kind != "draw" and any(buffer.known for buffer in step.writes)
+
+
+def tensors_in(tree: Any) -> Any:
+    """Go through the tensors of a result."""
     kind = type(tree)
     if kind in EXACT:
         yield tree
     elif isinstance(tree, (tuple, list)):
         for one in tree:
-            yield from _tensors_in(one)
+            yield from tensors_in(one)
     elif kind is dict:
         for one in tree.values():
-            yield from _tensors_in(one)
+            yield from tensors_in(one)
     elif isinstance(tree, _base.Tensor):
         raise UnrecordableError(f"a result of class {kind.__name__}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,11 @@ from ..tensor._aliasing.views import NO_GRAD as WITHOUT_GRADIENTS
 from ..tensor._base import LEAF, edge_of, materialise, storage_of, wrap
 from ..tensor._functions.generators import default_generator
 from ..tensor._recording.flat import EXACT
+from ..tensor._recording.record import mark_inference
 from ._backward import Call, CompiledBackward
 from ._groups import grouped
-from ._recording import Recorded
+from ._recorder import Streams
+from ._recording import Recorded, stop_at_optimizers
 from ._trees import check_lines, rebuilt
 
 NDARRAY = np.ndarray
@@ -35,17 +37,32 @@ class Record:
     def __init__(self, function: Callable[..., Any], found: Recorded, given: int, holds: Callable[..., bool]) -> None:
         self.function, self.found, self.holds = function, found, holds
         self.given = given  # how many of the tensors are arguments; the others are captured
-        self.differentiated, self.gradients = found.differentiated, found.gradients
+        self.differentiated = found.differentiated
         self.recorded = found.forward, found.backward  # as they were before groups were made
         self.has_effects = found.has_effects
+        hosted = any(step.kind == "host" for step in found.forward.steps)
+        self.takes_steps = hosted or any(one.used for one in found.optimizers)
+        views = any(out.kind not in ("given", "made") for out in found.outputs.values())
+        self.stays_outside = self.has_effects or found.touches_grads or views  # it is not for the inside of transforms
         found.forward = grouped(found.forward)
         self.program = found.forward.function("a compiled function")
-        self.backward: Any = None
+        self.backwards: dict[
+            frozenset[int], Any
+        ] = {}  # by the results whose gradients come: the program, and its gradients
         if found.backward is not None:
             found.backward = grouped(found.backward)
-            self.backward = found.backward.function("the backward of a compiled function")
+            every = frozenset(range(found.seeds))
+            for pattern, (program, gradients) in {every: (found.backward, found.gradients), **found.partial}.items():
+                program = program if pattern == every else grouped(program)
+                self.backwards[pattern] = program.function("the backward of a compiled function"), gradients
+        self.miss: Callable[[frozenset[int]], None] = lambda pattern: (
+            None
+        )  # is told of results that get gradients alone
+        self.derivatives: dict[Any, Any] = {}  # see `_derivatives.py`
+        self.constants: list[Any] = []  # numbers of Python's that it takes for constants: see `constants_of`
         self.differentiable = _chooser(found)
         self.tensors: Callable[..., list[Any]]  # the tensors of a call, behind them their gradients
+        self.streams: Callable[..., list[Any]]  # the streams of random numbers from which it draws
 
     def still_holds(self, args: Any, kwargs: Any) -> bool:
         """Tell whether the Python state that the function reads is as it was."""
@@ -61,10 +78,21 @@ def code_of(record: Record) -> str:
     return "\n\n\n".join(parts) + "\n"
 
 
-def runner(record: Record, mode: Any, paths: list[str], places: Any, facts: Any) -> Callable[..., Any]:
+def runner(
+    record: Record,
+    mode: Any,
+    paths: list[str],
+    places: Any,
+    facts: Any,
+    streams: Sequence[tuple[str, Any]] = (),
+    there: dict[int, str] | None = None,
+    kept: Sequence[Any] = (),
+) -> Callable[..., Any]:
     """Write the function that runs a record, or gives RETRY.
 
-    `paths` lead to the tensors of the record, "" to those that are captured; `places` are all places where a tensor was given.
+    `paths` lead to the tensors of the record, "" to those that are captured; `places` are all places where a tensor was given, `streams`
+    all generators with their places. `there` leads to the containers that were given, `kept` are others that were there before the call
+    and are returned.
     """
     found = record.found
     scope: dict[str, Any] = {
@@ -73,24 +101,42 @@ def runner(record: Record, mode: Any, paths: list[str], places: Any, facts: Any)
         "record": record, "Node": CompiledBackward, "program": record.program, "holds": record.holds, "function": record.function,
         "default_dtype": get_default_dtype, "the_dtype": get_default_dtype(), "threads": get_num_threads, "Slot": Slot,
         "device": chosen_device, "storage_of": storage_of, "wrote": wrote, "LEAF": LEAF, "Freed": Freed,
-        "view_of": view_of, "detached": detached, "none": frozenset(), "state_of_stream": default_generator.get_state,
+        "view_of": view_of, "detached": detached, "none": frozenset(), "Streams": Streams,
+        "mark_inference": mark_inference,
     }  # fmt: skip
     lines: list[str] = []
     different = ["mode is not mode_of_record", *check_lines(facts, scope)]
-    different += ["device() is not None", "default_dtype() is not the_dtype", f"threads() != {get_num_threads()}"]
+    different += [
+        "(d := device()) is not None and d.type != 'cpu'",
+        "default_dtype() is not the_dtype",
+        f"threads() != {get_num_threads()}",
+    ]
     lines += _refusing(different)
     lines += _tensor_lines(record, paths, places, scope)
+    generator_lines = _generator_lines(found, streams, scope)
+    lines += generator_lines
     lines += _refusing(["not holds(function, args, kwargs)"])
     numbers = _number_lines(found, scope, lines)
-    if found.draws and found.seeds and not found.freed:
-        lines.append("stream = state_of_stream()")
-    lines += [
-        f"found = program({', '.join([*[f'a{at}' for at in range(len(found.tensors))], *numbers])})",
-        *_refusing(["found is None"]),
-    ]
+    if found.gives_back or _keeps_streams(found):
+        lines.append(f"streams = Streams({_streams(found, scope)})")
+    if _may_run_again(record):
+        copies = "".join(f"a{at}.copy('K'), " for at in found.writes)
+        held = "".join(f"None if (e := t{at}._extra) is None else e.grad, " for at in found.grads)
+        lines.append(f"before = ({copies}), ({held})")
+    lines.append(f"found = program({', '.join([*[f'a{at}' for at in range(len(found.tensors))], *numbers])})")
+    put_back = ["    streams.put_back()"] if found.gives_back else []
+    lines += ["if found is None:", *put_back, "    return RETRY"]
     lines += _effect_lines(found)
     texts = _result_lines(record, lines, scope)
-    lines.append(f"return {rebuilt(found.result, lambda tensor: texts[id(tensor)], scope)}")
+    there = {} if there is None else there
+    for number, one in enumerate(kept):
+        scope[f"returned_{number}"] = one
+        there.setdefault(id(one), f"returned_{number}")
+    for number, (function, given, named) in enumerate(found.after):
+        scope |= {f"after{number}": function, "on_trial": stop_at_optimizers.get}
+        tree = rebuilt((given, named), lambda tensor: texts[id(tensor)], scope, dict(there))
+        lines += ["if not on_trial():", f"    given, named = {tree}", f"    after{number}(*given, **named)"]
+    lines.append(f"return {rebuilt(found.result, lambda tensor: texts[id(tensor)], scope, there)}")
     text = "\n".join(["def run(mode, args, kwargs):", *[f"    {line}" for line in lines]])
     run: Any = emit("a call of a compiled function", text, scope)["run"]
     grads = [f"t{owner}._extra.grad" for owner in found.owners]
@@ -102,6 +148,9 @@ def runner(record: Record, mode: Any, paths: list[str], places: Any, facts: Any)
         ]
     )
     record.tensors = emit("tensors of a call", text, scope)["tensors"]
+    finding = [f"    {line}" for line in generator_lines if " = " in line]
+    text = "\n".join(["def streams(args, kwargs):", *finding, f"    return {_streams(found, scope)}"])
+    record.streams = emit("streams of a call", text, scope)["streams"]
     found.result = None  # tensors of the recording
     found.tensors = found.tensors[record.given :]
     run.record = record
@@ -130,13 +179,16 @@ def _finding_lines(paths: list[str], found: Recorded, scope: dict[str, Any]) -> 
 def _number_lines(found: Recorded, scope: dict[str, Any], lines: list[str]) -> list[str]:
     """Write how the numbers of optimizers are computed, and return their names in the order of the program's inputs."""
     places = {id(tensor): at for at, tensor in enumerate(found.tensors)}
-    names: dict[int, str] = {}
+    names = {at: f"n{at}" for at in range(len(found.generators) + len(found.numbers))}
+    lines += _free_number_lines(found, scope)
     for number, one in enumerate(found.optimizers):
         if not one.used:
             continue
         scope[f"count{number}"] = one.counter()
         counts = [places[id(one.optimizer.state[param]["step"])] for param in one.counts]
-        lines.append(f"now = count{number}({', '.join(f'a{at}' for at in counts)})")
+        # what cannot be computed raises in eager, when gradients are there
+        lines += ["try:", f"    now = count{number}({', '.join(f'a{at}' for at in counts)})"]
+        lines += ["except Exception:", "    return RETRY"]
         lines += _refusing(["now is None"])
         own = [f"count_of_{at}" for at in counts]
         for _, _, place in one.used:
@@ -144,6 +196,46 @@ def _number_lines(found: Recorded, scope: dict[str, Any], lines: list[str]) -> l
             own.append(names[place])
         lines.append(f"{''.join(f'{name}, ' for name in own)}= now")
     return [names[place] for place in sorted(names)]
+
+
+def _free_number_lines(found: Recorded, scope: dict[str, Any]) -> list[str]:
+    """Write how numbers of Python's are found."""
+    lines = []
+    for at, one in enumerate(found.numbers, len(found.generators)):
+        expression = one.expression(f"holder{at}", scope)
+        lines += _refusing([refused]) if (refused := one.refused(f"holder{at}")) else []
+        lines.append(f"n{at} = {expression}")
+    return lines
+
+
+def _generator_lines(found: Recorded, places: Sequence[tuple[str, Any]], scope: dict[str, Any]) -> list[str]:
+    """Write how generators are found: one that was given twice must be so again, and different ones must be different."""
+    scope["default_stream"] = default_generator
+    names = {id(default_generator): "default_stream"}
+    lines = []
+    for path, generator in places:
+        if id(generator) in names:
+            lines += _refusing([f"{path} is not {names[id(generator)]}"]) if path else []
+            continue
+        name = names[id(generator)] = f"n{len(names) - 1}"
+        if path:
+            lines.append(f"{name} = {path}")
+        else:
+            scope[name] = generator
+    if any(path for path, _ in places):
+        lines += _refusing([f"len({{{', '.join(f'id({one})' for one in names.values())}}}) != {len(names)}"])
+    return lines
+
+
+def _streams(found: Recorded, scope: dict[str, Any]) -> str:
+    """Write the streams from which a program draws."""
+    scope["default_stream"] = default_generator
+    return f"[{', '.join([*['default_stream'] * found.draws, *[f'n{at}' for at in range(len(found.generators))]])}]"
+
+
+def _keeps_streams(found: Recorded) -> bool:
+    """Tell whether the backward may want to run the function again, with the random numbers that it drew."""
+    return bool((found.draws or found.generators) and found.seeds and not found.freed)
 
 
 def _refusing(conditions: list[str]) -> list[str]:
@@ -213,8 +305,15 @@ def _one_tensor(at: int, name: str, tensor: Any, found: Recorded, scope: dict[st
         owner = f"(m{at} := a{at} if a{at}.base is None else a{at}.base)"  # of its memory, all of which it must show
         different += f" or type({owner}) is not ndarray or m{at}.base is not None or m{at}.nbytes != {array.nbytes}"
         different += f" or not a{at}.flags.writeable"
-    lines += _refusing([different, f"(s := {name}._storage) is not None and s.inference"])
+    lines += _refusing([different])
+    lines += _refusing([f"(s := {name}._storage) is not None and s.inference"]) if not found.inference else []
     return lines
+
+
+def _may_run_again(record: Record) -> bool:
+    """Tell whether what a call changes must be kept: the function runs again if its backward is differentiated."""
+    found = record.found
+    return bool(found.seeds) and not found.freed and record.has_effects and not record.takes_steps
 
 
 def _effect_lines(found: Recorded) -> list[str]:
@@ -232,13 +331,19 @@ def _result_lines(record: Record, lines: list[str], scope: dict[str, Any]) -> di
     if found.seeds:
         edges = "".join(f"edge_of(t{at}), " for at in found.differentiated)
         every = "".join(f"t{at}, " for at in range(len(found.tensors)))
-        lines += [f"node = Node().begin(({edges}))", f"node.num_outputs = {found.seeds}", "node.done = none"]
+        lines += [
+            f"node = Node().begin(({edges}))",
+            f"node.num_outputs = {found.seeds}",
+            f"node.labels = {tuple(found.labels)}",
+            "node.done = node.arrived = none",
+        ]
         if found.freed:
             lines += ["node.guard = Freed(None)", "node.call = node.saved = None"]
         else:
             start = len(found.forward.results) - len(found.saved)
-            stream = ", stream" if found.draws else ""
-            lines += [f"node.call = Call(record, args, kwargs, ({every}){stream})", f"node.saved = found[{start}:]"]
+            more = ", stream=streams" if _keeps_streams(found) else ""
+            more += ", before=before" if _may_run_again(record) else ""
+            lines += [f"node.call = Call(record, args, kwargs, ({every}){more})", f"node.saved = found[{start}:]"]
     texts: dict[int, str] = {}
     seed = 0
     for identity, out in found.outputs.items():
@@ -258,6 +363,8 @@ def _result_lines(record: Record, lines: list[str], scope: dict[str, Any]) -> di
                 edge = "node" if found.seeds == 1 else f"Slot(node, {seed})"
                 seed += 1
             lines.append(f"{name} = wrap(found[{out.index}], {edge})")
+            if out.inference:
+                lines.append(f"mark_inference({name})")
             if out.version:
                 lines.append(f"storage_of({name}).version = {out.version}")
         texts[identity] = name

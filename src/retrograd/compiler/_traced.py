@@ -32,6 +32,8 @@ from .._modes import current_mode
 class UnrecordableError(BaseException):
     """A function does what cannot be recorded. Not an Exception: no `except` of a program may take it for one of its own."""
 
+    obstacle: Any = None  # where in the function, if that is known
+
 
 class Traced(NDArrayOperatorsMixin):
     """An array that writes down what is done to it. See Note [Traced arrays]."""
@@ -175,7 +177,7 @@ def bare(tree: Any) -> Any:
         return {name: bare(one) for name, one in tree.items()}
     if kind is slice:
         return slice(bare(tree.start), bare(tree.stop), bare(tree.step))
-    return tree.thing if kind is TracedObject else tree
+    return tree.thing if kind in STANDING else tree
 
 
 class TracedObject:
@@ -185,6 +187,9 @@ class TracedObject:
 
     def __init__(self, thing: Any, value: Any) -> None:
         self.thing, self.value = thing, value
+
+
+STANDING: set[type] = {TracedObject}  # classes whose objects stand for a `thing`; `_numbers.py` adds its own
 
 
 class TracedNamespace:

@@ -8,13 +8,25 @@ from typing import Any
 
 from .._dtypes import dtype as torch_dtype
 from .._size import Size
+from ..tensor._functions.generators import Generator
 from ..tensor._recording.flat import EXACT
 
 CONSTANTS = frozenset({int, bool, str, bytes, float, complex, type(None), type(Ellipsis), torch_dtype, Size})
 
 
+class Kept:
+    """Something that is the very same in every call."""
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+
+
 class UnknownError(Exception):
-    """A structure holds what cannot be guarded or made again."""
+    """A structure holds what cannot be guarded or made again; `is_result` tells of one that is returned."""
+
+    def __init__(self, reason: str, is_result: bool = False) -> None:
+        super().__init__(reason)
+        self.is_result = is_result
 
 
 def leaves(tree: Any, path: str, found: list[tuple[str, Any]], facts: list[tuple[str, str, Any]]) -> None:
@@ -32,10 +44,21 @@ def leaves(tree: Any, path: str, found: list[tuple[str, Any]], facts: list[tuple
         facts.append((path, "dict", tuple(tree)))
         for name, one in tree.items():
             leaves(one, f"{path}[{name!r}]", found, facts)
+    elif kind is Generator:
+        facts.append((path, "generator", tree))
     elif kind in CONSTANTS:
         facts.append((path, "constant", tree))
     else:
         raise UnknownError(f"an argument of type {kind.__name__}")
+
+
+def is_known(tree: Any) -> bool:
+    """Tell whether a structure holds only what can be guarded and made again."""
+    try:
+        leaves(tree, "", [], [])
+    except UnknownError:
+        return False
+    return True
 
 
 def check_lines(facts: list[tuple[str, str, Any]], scope: dict[str, Any]) -> list[str]:
@@ -48,6 +71,12 @@ def check_lines(facts: list[tuple[str, str, Any]], scope: dict[str, Any]) -> lis
         elif kind == "dict":
             scope[name] = value
             lines.append(f"type({path}) is not dict or tuple({path}) != {name}")
+        elif kind == "number":
+            scope[f"{name}_type"] = value
+            lines.append(f"type({path}) is not {name}_type")
+        elif kind == "generator":
+            scope["Generator"] = Generator
+            lines.append(f"type({path}) is not Generator")
         elif value is None or value is Ellipsis or type(value) is bool:
             lines.append(f"{path} is not {value!r}")
         else:
@@ -59,25 +88,69 @@ def check_lines(facts: list[tuple[str, str, Any]], scope: dict[str, Any]) -> lis
     return lines
 
 
-def rebuilt(tree: Any, leaf: Callable[[Any], str], scope: dict[str, Any]) -> str:
-    """Write the expression that makes a structure of results again; `leaf` names what stands for a tensor."""
+def containers(tree: Any, path: str, found: dict[int, str]) -> None:
+    """Note by their ids which containers a structure has, and the expressions that lead to them."""
+    kind = type(tree)
+    if kind in (tuple, list, dict):
+        found.setdefault(id(tree), path)
+        for name, one in tree.items() if kind is dict else enumerate(tree):
+            containers(one, f"{path}[{name!r}]", found)
+
+
+def rebuilt(tree: Any, leaf: Callable[[Any], str], scope: dict[str, Any], known: dict[int, str]) -> str:
+    """Write the expression that makes a structure of results again; `leaf` names what stands for a tensor.
+
+    `known` says by their ids which containers are there already. Those that are made are noted there: one that stands in two places is one.
+    """
     kind = type(tree)
     if kind in EXACT:
         return leaf(tree)
+    if id(tree) in known:
+        return known[id(tree)]
     if kind is tuple:
-        return f"({''.join(f'{rebuilt(one, leaf, scope)}, ' for one in tree)})"
-    if kind is list:
-        return f"[{', '.join(rebuilt(one, leaf, scope) for one in tree)}]"
-    if kind is dict:
-        if not all(type(name) in (str, int) for name in tree):
-            raise UnknownError("a result whose keys are not strings")
-        return f"{{{', '.join(f'{name!r}: {rebuilt(one, leaf, scope)}' for name, one in tree.items())}}}"
+        return f"({''.join(f'{rebuilt(one, leaf, scope, known)}, ' for one in tree)})"
+    if kind in (list, dict):
+        name = f"made_{len(known)}"
+        if kind is list:
+            text = f"[{', '.join(rebuilt(one, leaf, scope, known) for one in tree)}]"
+        elif all(type(key) in (str, int) for key in tree):
+            text = f"{{{', '.join(f'{key!r}: {rebuilt(one, leaf, scope, known)}' for key, one in tree.items())}}}"
+        else:
+            raise UnknownError("a result whose keys are not strings", is_result=True)
+        known[id(tree)] = name
+        return f"({name} := {text})"
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         name = f"kind_{len(scope)}"
         scope[name] = kind
-        return f"{name}({', '.join(rebuilt(one, leaf, scope) for one in tree)})"
+        return f"{name}({', '.join(rebuilt(one, leaf, scope, known) for one in tree)})"
     if kind in CONSTANTS:
         name = f"constant_{len(scope)}"
         scope[name] = tree
         return name
-    raise UnknownError(f"a result of type {kind.__name__}")
+    if kind is Kept:
+        name = f"kept_{len(scope)}"
+        scope[name] = tree.thing
+        return name
+    raise UnknownError(f"a result of type {kind.__name__}", is_result=True)
+
+
+def with_numbers(tree: Any, path: str, numbers: dict[str, Any]) -> Any:
+    """Return a structure with other things in the place of numbers, by the expressions that lead to them."""
+    kind = type(tree)
+    if kind not in (tuple, list, dict):
+        return numbers.get(path, tree)
+    parts = list(tree.items() if kind is dict else enumerate(tree))
+    made = [with_numbers(one, f"{path}[{name!r}]", numbers) for name, one in parts]
+    if all(new is one for new, (_, one) in zip(made, parts, strict=True)):
+        return tree
+    return dict(zip(tree, made, strict=True)) if kind is dict else kind(made)
+
+
+def swapped(tree: Any, stand_ins: dict[int, Any]) -> Any:
+    """Return a structure with other things in the place of some, by their ids."""
+    kind = type(tree)
+    if kind in (tuple, list):
+        return kind([swapped(one, stand_ins) for one in tree])
+    if kind is dict:
+        return {name: swapped(one, stand_ins) for name, one in tree.items()}
+    return stand_ins.get(id(tree), tree)

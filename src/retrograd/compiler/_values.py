@@ -120,10 +120,11 @@ class Super:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A function that the library made of others, as `grad(f)` is: what it may return."""
+    """A function that a transform of the library made of another, as `grad(f)` is."""
 
-    result: Value
-    site: Any
+    kind: str  # the transform
+    function: Value
+    aux: Value  # whether the function returns something besides its result
 
 
 Possibility = Const | Of | Lib | Known | Tup | Many | Local | Made | Bound | Method | Super | Applied

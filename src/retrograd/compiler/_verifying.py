@@ -8,13 +8,17 @@ differs by more than rounding is a fault of the compiler, or of the analysis, an
 
 Optimizers that the program calls keep state of their own, of which there is no copy. A program is run up to the first call of one,
 and the gradients with which it would be called are compared with those of the recording.
+
+A gradient that is zero but for rounding is anything in proportion to itself, and Adam and its kin make a step of full size of it: the bias
+of the keys of an attention gets such gradients always. Where the state of an optimizer says that an element has had no other gradients,
+its parameter may differ by as much as others were changed.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,10 +26,11 @@ from .. import autograd
 from .._core.numpy_namespace import is_half
 from .._modes import using
 from ..tensor._base import wrap
-from ..tensor._functions.generators import default_generator
 from ..tensor._recording.flat import EXACT
 from ._program import Program
+from ._recorder import Streams
 from ._recording import HandedOut, Snapshot, stop_at_optimizers
+from ._trees import containers
 
 
 class Trial:
@@ -37,10 +42,11 @@ class Trial:
         self.tensors = self.record.tensors(args, kwargs)
         self.relative = rounding(self.record.recorded)
         self.wrong: str | None = None
-        self.draws = self.record.found.draws
-        self.before = default_generator.get_state() if self.draws else None
+        self.streams = Streams(self.record.streams(args, kwargs))
         self.versions = [_version(one) for one in self.tensors]
         self.made: Any = None
+        self.is_for_another_call = False
+        self.change = 0.0  # by how much the program has changed a parameter at most
         self._try()
 
     def _try(self) -> None:
@@ -51,6 +57,9 @@ class Trial:
                 for one in snapshots:
                     _put_aside(one)
             self.made = self._run()
+            params = {id(param) for one in self.record.found.optimizers for param in one.params}
+            changes = [_distance(one.array, one.tensor._array) for one in snapshots if id(one.tensor) in params]
+            self.change = max(changes, default=0.0)
         except HandedOut as found:
             self._compare_handed_out(found.arrays)
         except Exception as error:  # which eager will raise, too, or it is the compiler's own
@@ -59,8 +68,7 @@ class Trial:
             if self.record.has_effects:
                 for one in snapshots:
                     one.restore()
-            if self.before is not None:
-                default_generator.set_state(self.before)
+            self.streams.put_back()
 
     def _run(self) -> Any:
         token = stop_at_optimizers.set(True)
@@ -70,8 +78,17 @@ class Trial:
             stop_at_optimizers.reset(token)
         if result is self.retry:
             self.wrong = "its guards do not hold right after it was recorded"
+            self.is_for_another_call = True
             return None
         return self._described(result, [0] * len(self.tensors))
+
+    def _numbers(self, tensor: Any) -> Any:
+        """Return the numbers of a tensor that was there; of a parameter also which of them only rounding has changed."""
+        array = _kept(tensor._array)
+        for one in self.record.found.optimizers:
+            if id(tensor) in one.of and (noise := _only_rounding(one.optimizer, tensor, self.relative)) is not None:
+                return Updated(array, noise)
+        return array
 
     def _compare_handed_out(self, arrays: tuple[Any, ...]) -> None:
         for one, other in zip(arrays, self.record.found.handed_out, strict=False):
@@ -82,18 +99,19 @@ class Trial:
         """List what is to be seen after a call."""
         found: list[tuple[str, Any]] = []
         outs: list[Any] = []
-        _describe(result, found, outs, {id(one): at for at, one in enumerate(self.tensors)})
+        seen: dict[int, str] = {}
+        containers(self.call[1:], "", seen)
+        _describe(result, found, outs, {id(one): at for at, one in enumerate(self.tensors)}, seen)
         found.append(("the gradients of results", self._gradients(outs)))
         if self.record.has_effects:
             for tensor, version in zip(self.tensors, versions, strict=True):
                 grad = None if tensor._extra is None else tensor._extra.grad
                 found += [
-                    ("the numbers of a tensor that was there", _kept(tensor._array)),
+                    ("the numbers of a tensor that was there", self._numbers(tensor)),
                     ("how often a tensor was written", _version(tensor) - version),
                     ("the gradient of a tensor that was there", None if grad is None else _kept(grad._array)),
                 ]
-        if self.draws:
-            found.append(("the stream of random numbers", _kept(default_generator.get_state()._array)))
+        found += [("the stream of random numbers", state) for _, state in self.streams.now().states]
         return found
 
     def _gradients(self, outs: list[Any]) -> Any:
@@ -105,12 +123,20 @@ class Trial:
             wrap(np.linspace(0.5, 1.5, one._array.size).reshape(one._array.shape).astype(one._array.dtype))
             for one in outs
         ]
-        try:
-            with using(grad=True):
-                grads = autograd.grad(outs, wanted, seeds, retain_graph=True, allow_unused=True)
-        except RuntimeError as error:
-            return str(error).partition("(")[0]
-        return [None if one is None else _kept(one._array) for one in grads]
+        found = []
+        patterns: Any = [range(len(outs))]
+        outputs = self.record.found.outputs.values()
+        if len(outs) == self.record.found.seeds and not any(out.kind == "view" for out in outputs):
+            patterns = self.record.backwards or patterns  # of some results alone, where there is a program for it
+        for pattern in patterns:
+            some, given = [[all_[at] for at in sorted(pattern)] for all_ in (outs, seeds)]
+            try:
+                with using(grad=True):
+                    grads = autograd.grad(some, wanted, given, retain_graph=True, allow_unused=True)
+            except RuntimeError as error:
+                return str(error).partition("(")[0]
+            found.append([None if one is None else _kept(one._array) for one in grads])
+        return found
 
     def difference(self, result: Any) -> str | None:
         """Say in what the program differs from eager, which has given `result`; None if in nothing that matters."""
@@ -121,9 +147,44 @@ class Trial:
             return "the structure of the result"
         what: str
         for (what, one), (also, other) in zip(self.made, expected, strict=True):
+            if type(one) is Updated and type(other) is Updated:
+                one, other = one.beside(other, 2 * self.change)
             if what != also or not _alike(one, other, self.relative):
                 return what
         return None
+
+
+class Updated(NamedTuple):
+    """A parameter after a step of an optimizer. See Note [Trials]."""
+
+    array: Any
+    noise: Any  # where gradients were zero but for rounding
+
+    def beside(self, other: Updated, bound: float) -> tuple[Any, Any]:
+        """Return the numbers of two to be compared: where both had noise for a gradient, anything within a bound is the same."""
+        one, also = self.array, other.array
+        if one.shape != also.shape:
+            return one, also
+        same = self.noise & other.noise & (np.abs(one - also) <= bound)
+        return np.where(same, also, one), also
+
+
+# What optimizers keep that is small where gradients always were, and the power of these in it.
+EVIDENCE = {"exp_avg": 1, "prev": 1, "sum": 2, "square_avg": 2}
+
+
+def _only_rounding(optimizer: Any, param: Any, relative: float) -> Any:
+    """Return where the gradients of a parameter were zero but for rounding, as its state tells beside those of all; None if it does not."""
+    state = optimizer.state.get(param) or {}
+    name = next((name for name in EVIDENCE if name in state), None)
+    if name is None:
+        return None
+    largest = max([np.abs(one[name]._array).max(initial=0) for one in optimizer.state.values() if name in one])
+    return np.abs(state[name]._array) <= (relative * 1e-3) ** EVIDENCE[name] * largest
+
+
+def _distance(one: Any, other: Any) -> float:
+    return float(np.abs(one - other).max(initial=0)) if np.shape(one) == np.shape(other) else 0.0
 
 
 def _put_aside(one: Snapshot) -> None:
@@ -151,8 +212,10 @@ def _kept(array: Any) -> Any:
     return np.array(array) if type(array) is np.ndarray else array
 
 
-def _describe(tree: Any, found: list[tuple[str, Any]], outs: list[Any], places: dict[int, int]) -> None:
-    """List what is to be seen of a result, and its tensors that require gradients."""
+def _describe(
+    tree: Any, found: list[tuple[str, Any]], outs: list[Any], places: dict[int, int], seen: dict[int, str]
+) -> None:
+    """List what is to be seen of a result, and its tensors that require gradients; `seen` are the containers so far."""
     kind = type(tree)
     if kind in EXACT:
         if id(tree) in places:
@@ -166,12 +229,15 @@ def _describe(tree: Any, found: list[tuple[str, Any]], outs: list[Any], places: 
             outs.append(tree)
     elif isinstance(tree, (tuple, list)):
         found.append(("the structure of the result", (kind, len(tree))))
+        if kind is list:
+            found.append(("which list a result is", seen.setdefault(id(tree), str(len(found)))))
         for one in tree:
-            _describe(one, found, outs, places)
+            _describe(one, found, outs, places, seen)
     elif kind is dict:
         found.append(("the structure of the result", list(tree)))
+        found.append(("which dictionary a result is", seen.setdefault(id(tree), str(len(found)))))
         for one in tree.values():
-            _describe(one, found, outs, places)
+            _describe(one, found, outs, places, seen)
     else:
         found.append(("a result that is no tensor", repr(tree)))
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from .._modes import read_mode
 from .._public import set_all
 from .._tracebacks import guard_methods, guard_own
 from .._warnings import warn
@@ -67,6 +68,19 @@ def _for_each_group(value: Any, optimizer: Optimizer, name: str) -> list[Any]:
     return list(value)
 
 
+def _after_programs(step: Callable[..., None]) -> Callable[..., None]:
+    """Make a step that, while `torch.compile` records, is noted: it is taken after the program has run."""
+
+    @functools.wraps(step)
+    def call(self: LRScheduler, *args: Any, **kwargs: Any) -> None:
+        recording = None if (mode := read_mode()) is None else mode.recording
+        if recording is None:
+            return step(self, *args, **kwargs)
+        return recording.call_after(call, (self, *args), kwargs, (self, self.optimizer))  # type: ignore[no-any-return]
+
+    return call
+
+
 class LRScheduler:
     """Sets the rates of an optimizer at every step; `get_lr` computes them.
 
@@ -85,6 +99,8 @@ class LRScheduler:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = _after_programs(cls.step)  # type: ignore[method-assign]
         guard_own(cls, "__init__", "step", "load_state_dict")
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
@@ -138,6 +154,7 @@ class LRScheduler:
         """Return the rates as they are."""
         return [group["lr"] for group in self.optimizer.param_groups]
 
+    @_after_programs
     def step(self, epoch: int | None = None) -> None:
         """Go to the next epoch, or to a given one."""
         if self._step_count == 1:
@@ -840,7 +857,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
-    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+    def step(self, metrics: Any, epoch: int | None = None) -> None:
         """Go to the next epoch, measured by `metrics`."""
         current = float(metrics)
         if epoch is None:
@@ -965,7 +982,7 @@ class SequentialLR(_Composed):
         elif hasattr(scheduler, "last_epoch"):
             scheduler.last_epoch -= 1
 
-    def step(self) -> None:  # type: ignore[override]
+    def step(self) -> None:
         """Go to the next epoch."""
         self.last_epoch += 1
         at = bisect_right(self._milestones, self.last_epoch)
@@ -988,7 +1005,7 @@ class ChainedScheduler(_Composed):
         self.optimizer = optimizer
         self._last_lr = _rates_of(self._schedulers[-1].optimizer)
 
-    def step(self) -> None:  # type: ignore[override]
+    def step(self) -> None:
         """Go to the next epoch."""
         for scheduler in self._schedulers:
             scheduler.step()

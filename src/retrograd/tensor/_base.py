@@ -177,7 +177,8 @@ UNWATCHED = frozenset(
 )
 
 
-# Called after somebody has changed the methods or attributes of a class of the library's. What the library sets itself is not told.
+# Called after somebody has changed the methods or attributes of a class of the library's, or the dtype that autocast takes by itself. What
+# the library sets itself is not told.
 told_of_changes: list[Callable[[], None]] = []
 _held_by_classes: list[Any] = []  # see Note [What a mode sees] in `_watching.py`
 

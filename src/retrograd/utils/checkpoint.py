@@ -238,9 +238,18 @@ def set_device_states(devices: Any, states: Any, *, device_type: str | None = No
     """Put back what `get_device_states` returned."""
 
 
+def _state_now() -> Any:
+    """Return where the stream of random numbers stands; while `torch.compile` records, how many numbers were drawn."""
+    recording = current_mode().recording
+    return get_rng_state() if recording is None else recording.drawn_so_far()
+
+
 def _random_state(state: Any) -> Any:
     """Draw from a recorded state in a block, and go on where the stream was; None: draw as usual."""
-    return nullcontext() if state is None else drawing_apart(state)
+    if state is None:
+        return nullcontext()
+    recording = current_mode().recording
+    return drawing_apart(state) if recording is None else recording.drawing_again(state)
 
 
 # ---- the reentrant variant ----
@@ -270,7 +279,7 @@ class CheckpointFunction(Function):
     def forward(ctx: Any, run_function: Any, preserve_rng_state: bool, *args: Any) -> Any:
         check_backward_validity(args)
         ctx.run_function = run_function
-        ctx.random = get_rng_state() if preserve_rng_state else None
+        ctx.random = _state_now() if preserve_rng_state else None
         ctx.autocast = current_mode().autocast
         ctx.others = [None if isinstance(one, Tensor) else one for one in args]
         ctx.positions = [i for i, one in enumerate(args) if isinstance(one, Tensor)]
@@ -540,7 +549,7 @@ def _checkpoint_frames(
     frame = _Frame(
         function,
         _Arguments(args, kwargs, where),
-        get_rng_state() if preserve else None,
+        _state_now() if preserve else None,
         recompute_context,
         _determinism_checks[determinism_check],
         _early_stop.or_else(early_stop),

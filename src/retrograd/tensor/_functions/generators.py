@@ -88,12 +88,13 @@ def chosen(name: str, generator: Any) -> Any:
     """Return the generator of a call: the default one unless another is given."""
     if generator is None:
         return default_generator
-    if (mode := read_mode()) is not None and mode.recording is not None and generator is not default_generator:
-        mode.recording.refuse("random numbers are drawn from a generator of the program's own")
+    recording = None if (mode := read_mode()) is None else mode.recording
+    if recording is not None and recording.stands_for_generator(generator):
+        return generator
     if not isinstance(generator, _random.Generator):
         kind = type(generator).__name__
         raise TypeError(f"{name}() received an invalid combination of arguments - got (generator={kind})")
-    return generator
+    return generator if recording is None else recording.generator(generator)
 
 
 @declared(seen=False)

@@ -158,7 +158,7 @@ def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     gen = chosen("bernoulli_", generator)
     if not isinstance(p, _base.Tensor):
         return _fill(self, lambda shape, _: _random.bernoulli(gen, p, shape, self._array.dtype), "BernoulliBackward2")
-    if current_mode().transforms:
+    if (mode := current_mode()).transforms or mode.recording is not None:
         return _with_chances(self, p, gen)
     chance, own = p._array if is_meta(p._array) else np.asarray(p._array), tuple(self._array.shape)
     for k, (n, m) in enumerate(zip(reversed(own), reversed(chance.shape), strict=False)):
@@ -240,6 +240,8 @@ def _sampled(array: Any, gen: Any, draw: Any, shape_rule: Any = None) -> Any:
         return Batched(array.level, _sampled(array.array, gen, draw, shape_rule))
     if is_meta(array):
         return in_batches(array.copy("K") if shape_rule is None else shape_rule(array), levels)
+    if (recording := current_mode().recording) is not None:
+        return in_batches(recording.draw(draw, array), levels)
     return in_batches(beside(draw(np.asarray(on_host(array))), array), levels)
 
 
@@ -407,11 +409,7 @@ def _normal_of(mean: Any, std: Any, gen: Any) -> Any:
         deviations = std._array
         if deviations.dtype.kind == "c":
             raise RuntimeError("normal expects standard deviation to be non-complex")
-        if (
-            not isinstance(deviations, LevelArray)
-            and not is_meta(deviations)
-            and bool((np.asarray(deviations) < 0).any())
-        ):
+        if not isinstance(deviations, LevelArray) and not is_meta(deviations) and bool((deviations < 0).any()):
             raise RuntimeError("normal expects all elements of std >= 0.0")
     elif not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")

@@ -79,10 +79,10 @@ def in_batches(values: Any, levels: list[Level]) -> Any:
 def drawn(shape: tuple[int, ...], draw: Any) -> Any:
     """Draw values; under vmap, for each sample or once for all, as its `randomness` says."""
     mode = current_mode()
-    if not mode.transforms:
-        return draw(shape) if mode.recording is None else mode.recording.draw(lambda: draw(shape))
-    levels = levels_to_draw()
-    return in_batches(draw((*[level.size for level in reversed(levels)], *shape)), levels)
+    levels = levels_to_draw() if mode.transforms else []
+    whole = (*[level.size for level in reversed(levels)], *shape)
+    values = draw(whole) if mode.recording is None else mode.recording.draw(lambda: draw(whole))
+    return in_batches(values, levels)
 
 
 def filled_as_it_lies(array: Any, draw: Any, copy: Any = None) -> Any:
@@ -221,7 +221,7 @@ def randperm(n: Any, *, generator: Any = None, **options: Any) -> Any:
     if is_for_meta(device):
         return finish(without_memory((n,), wanted), device, requires_grad)
     if not current_mode().transforms:
-        return finish(_random.randperm(gen, n, wanted), device, requires_grad)
+        return finish(drawn((n,), lambda _: _random.randperm(gen, n, wanted)), device, requires_grad)
 
     def draw(shape: tuple[int, ...]) -> Any:  # one by one, the outermost of several batches first
         lead = shape[-2::-1]

@@ -23,7 +23,7 @@ def promoted(
     dims, zero_dims, scalars = [], [], []
     for arg in args:
         if type(arg) in PYTHON_SCALARS:
-            scalars.append(type(arg))
+            scalars.append(arg.__class__)
         elif arg.ndim or expanded:
             dims.append(arg.dtype)
         else:
@@ -37,6 +37,8 @@ def promoted(
 def cast(value: Any, dtype: np.dtype[Any]) -> Any:
     """Bring one operand to a dtype; a Python scalar becomes a weak scalar of that kind."""
     if type(value) in PYTHON_SCALARS:
+        if hasattr(value, "beside"):  # it stands for a number while `torch.compile` records
+            return value.beside(dtype)
         if dtype.kind in "fcV":
             return value if dtype.kind != "c" or isinstance(value, complex) else complex(value)
         return np.asarray(value).astype(dtype)[()]  # wraps, as torch does
