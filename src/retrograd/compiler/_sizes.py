@@ -1,12 +1,13 @@
 """Sizes that kernels read from memory, so that they serve all of them.
 
 Note [Sizes]
-A program is made for the sizes of one call, and its kernels know them: a loop of ten turns is one vector, tiles of matrices have a rest of
-so many rows. A function that is called with ever new sizes would compile kernels for each. So the programs for its first sizes (`KNOWN`) are
-made that way, and those for others of kernels that *read* sizes: whole numbers, and numbers that look like counts or parts of one (the
-share of a mean), stand in memory that belongs to the program. The text of such a kernel is the same for all sizes, and it is compiled
-once. What is left to do for new sizes is to record the call, and to try the record, in which nothing is guessed: what a program does for
-sizes was seen for these sizes. Where text depends on sizes all the same (tiles of products and of sums over columns), NumPy is called.
+A program is made for the sizes of one call, and its kernels know them: a loop of ten turns is one vector, tiles of matrices have a rest
+of so many rows. A function that is called with ever new sizes would compile kernels for each. So the programs for its first sizes
+(`KNOWN`) are made that way, and those for others of kernels that *read* sizes: whole numbers, and numbers that look like counts or parts
+of one (the share of a mean), stand in memory that belongs to the program. The text of such a kernel is the same for all sizes, and it is
+compiled once. What is left to do for new sizes is to record the call, and to try the record, in which nothing is guessed: what a program
+does for sizes was seen for these sizes. Where text depends on sizes all the same (tiles of products and of sums over columns), NumPy is
+called.
 """
 
 from __future__ import annotations
