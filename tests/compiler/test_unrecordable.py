@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import retrograd as torch
-from retrograd.compiler import _compiled
+from retrograd.compiler import _making
 
 
 def retains_a_gradient(x: Any) -> Any:
@@ -171,7 +171,7 @@ def test_fullgraph_says_that_a_recording_failed(monkeypatch: pytest.MonkeyPatch)
     def function(x: Any) -> Any:
         return x * 2
 
-    monkeypatch.setattr(_compiled, "record", fail)
+    monkeypatch.setattr(_making, "record", fail)
     compiled = torch.compile(function, fullgraph=True)
     for _ in range(3):
         with pytest.raises(RuntimeError, match=r"fullgraph=True.*recording it failed: ValueError: a fault"):

@@ -9,6 +9,7 @@ has changed: the next one is tried, or made. A function that needs more than `LI
 without one. A call that raises refuses nothing: the next one is recorded. With `fullgraph=True` a call that goes to eager raises,
 but for the first one of an optimizer without state, and for errors of the function's own. Inside of another recording, of vmap, of forward
 mode or of a mode that sees operations, the function itself runs: so its operations are part of what is outside.
+A function that cannot be recorded as a whole is split into regions (Note [Regions of a function] in `_splitting.py`).
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ from weakref import WeakSet
 from .._device import chosen_device
 from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode, unique
 from .._tracebacks import hide
-from ..amp.grad_scaler import GradScaler
 from ..nn.utils.parametrize import _open as blocks_that_keep_weights
 from ..tensor._base import told_of_changes
-from ..tensor._functions.generators import Generator, default_generator
-from ._guards import compile_guards
-from ._numbers import Free, NumberNeededError, Pending, ScaleOf, changed_numbers, constants_of, in_place_of
-from ._optimizers import NotYetError, Stepped, stepped
-from ._purity import analyse
-from ._recording import record
-from ._runner import RETRY, Record, code_of, runner
+from ._making import made_record
+from ._numbers import NumberNeededError, changed_numbers, differing
+from ._optimizers import NotYetError
+from ._runner import RETRY, code_of
+from ._splitting import Obstacle, obstacle_of, split
 from ._traced import UnrecordableError
-from ._trees import UnknownError, leaves, with_numbers
+from ._trees import UnknownError, is_known, leaves
 from ._verifying import Trial
 
 LIMIT = 16  # records of one function
+ATTEMPTS = 4  # to record a function that has been split
+FEWEST = 4  # operations that make a region worth its guards
+OBJECTS = 3  # that a variable of a region may hold in turn, with a record for each
 _lock = threading.RLock()  # one recording at a time: tensors that others share hold traced arrays meanwhile
 _every: WeakSet[Compiled] = WeakSet()
 stance: ContextVar[str] = ContextVar("retrograd_compiler_stance", default="default")
@@ -67,6 +68,8 @@ def usual(mode: Mode) -> tuple[Mode, str | None]:
 class Compiled:
     """A function, its records, and why it has run without one."""
 
+    limit = LIMIT
+
     def __init__(self, function: Callable[..., Any], fullgraph: bool = False) -> None:
         self.function, self.fullgraph = function, fullgraph
         self.records: list[Any] = []
@@ -74,12 +77,13 @@ class Compiled:
         self.shown: Any = self  # has the newest program as text, in `code`
         self.code = ""
         self._refused: dict[Any, str] = {}  # calls that are not recorded again, and why
+        self.split: Callable[..., Any] | None = None  # runs calls without a record, with parts of them compiled
+        self._attempts = 0
         self._patterns: set[frozenset[int]] = set()  # results that got gradients without the others
         self._free: set[Any] = (
             set()
-        )  # numbers that change from call to call, by their keys: see Note [Numbers] in `_numbers.py`
+        )  # keys of numbers that change from call to call: see Note [Numbers] in `_numbers.py`
         self._fixed: set[Any] = set()  # those that must be constants all the same
-        self._pending: list[Pending] = []  # records that are to be tried with other numbers
         _every.add(self)
 
     def forget(self) -> None:
@@ -90,7 +94,7 @@ class Compiled:
         self._refused.clear()
         self._free.clear()
         self._fixed.clear()
-        self._pending.clear()
+        self.split, self._attempts = None, 0
 
     def run(self, mode: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a call for which there is no record."""
@@ -105,6 +109,8 @@ class Compiled:
             if not recording:
                 self._go_eager(reason)
             return self.function(*args, **kwargs)
+        if self.split is not None and self._attempts >= ATTEMPTS:
+            return self.split(*args, **kwargs)
         key = _signature(args, kwargs)
         with _lock:
             for run in list(self.records):  # another thread may have made it meanwhile
@@ -113,9 +119,9 @@ class Compiled:
                 result = run(mode, args, kwargs)
                 if result is not RETRY:
                     return result
-            for pending in list(self._pending):
-                if not (inside and pending.run.record.stays_outside):
-                    result = self._with_other_numbers(pending, mode, args, kwargs)
+            for run in list(self.records):
+                if run.record.untried and not (inside and run.record.stays_outside):
+                    result = self._with_other_numbers(run, mode, args, kwargs)
                     if result is not RETRY:
                         return result
             made, reason = self._made(mode, key, args, kwargs)
@@ -123,10 +129,15 @@ class Compiled:
                 made, reason = None, "it writes, or returns views, inside a transform"
             if made is not None:
                 return self._first(made, mode, key, args, kwargs)
-        result = self.function(*args, **kwargs)  # if that raises, the next call is tried
+        # if that raises, the next call is tried
+        result = self._in_parts(args, kwargs)
         if reason is not None:
             self._refuse(mode, key, reason)
         return result
+
+    def _in_parts(self, args: Any, kwargs: Any) -> Any:
+        """Run a call that has no record, with parts of it compiled if the function is split."""
+        return (self.split or self.function)(*args, **kwargs)
 
     def run_as_it_is(self, mode: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a call in eager, which is asked for, or knows the weights that `parametrize.cached` keeps."""
@@ -142,32 +153,22 @@ class Compiled:
         if wrong is not None:
             self._refuse(mode, key, f"the compiled program differs from eager: {wrong}")
             return expected
-        pending = Pending(run)
-        if pending.untried:
-            self._pending.append(pending)
-        else:
-            self.records.insert(0, run)
+        self.records.insert(0, run)
         self.shown.code = code_of(run.record)
         return expected
 
-    def _with_other_numbers(self, pending: Pending, mode: Any, args: Any, kwargs: Any) -> Any:
-        """Run a record that was not tried with other numbers yet, or try it. See Note [Numbers] in `_numbers.py`."""
-        differ = pending.differing(self.function, args, kwargs)
-        if differ is None:
-            return RETRY
-        if not differ:
-            return pending.run(mode, args, kwargs)
-        trial = Trial(pending.run, mode, args, kwargs, RETRY)
-        if trial.is_for_another_call:
+    def _with_other_numbers(self, run: Any, mode: Any, args: Any, kwargs: Any) -> Any:
+        """Try a record with other numbers than those that it was made with. See Note [Numbers] in `_numbers.py`."""
+        others = differing(run.record, self.function, args, kwargs)
+        trial = Trial(run, mode, args, kwargs, RETRY) if others else None
+        if trial is None or trial.is_for_another_call:
             return RETRY
         expected = self.function(*args, **kwargs)
-        pending.untried -= differ
         if trial.difference(expected) is not None:
-            self._fixed |= differ
-            self._pending.remove(pending)
-        elif not pending.untried:
-            self._pending.remove(pending)
-            self.records.insert(0, pending.run)
+            self._fixed |= {run.record.found.numbers[at].key for at in others}
+            self.records.remove(run)
+        for at in others:
+            del run.record.untried[at]
         return expected
 
     def _go_eager(self, reason: str) -> None:
@@ -182,8 +183,8 @@ class Compiled:
 
     def _made(self, mode: Any, key: Any, args: Any, kwargs: Any) -> tuple[Any, str | None]:
         """Make a record; None if that cannot be done, and a reason to refuse such calls if eager can do them."""
-        if len(self.records) >= LIMIT:
-            self._go_eager(f"it needs more than {LIMIT} records: shapes, branches or what it reads keep changing")
+        if len(self.records) >= self.limit:
+            self._go_eager(f"it needs more than {self.limit} records: shapes, branches or what it reads keep changing")
         elif key is not None and (mode, key) in self._refused:
             self._go_eager(self._refused[mode, key])
         else:
@@ -193,10 +194,25 @@ class Compiled:
                 pass
             except (UnrecordableError, UnknownError) as error:
                 self._go_eager(str(error))
+                self._divide(error)
                 return None, str(error)
             except Exception as error:  # eager will say it, if it is the function's own
                 return None, f"recording it failed: {type(error).__name__}: {error}"
         return None, None
+
+    def _divide(self, error: UnrecordableError | UnknownError) -> None:
+        """Split the function where it cannot be recorded, if that is known."""
+        self._attempts += 1
+        if self.split is not None:
+            return
+        if isinstance(error, UnknownError):  # what is given or returned
+            self.split = self._around(error)
+        elif (obstacle := error.obstacle or obstacle_of(error, self.function)) is not None:
+            self.split = split(self.function, obstacle)
+
+    def _around(self, error: UnknownError) -> Callable[..., Any] | None:
+        """Split the function so that what cannot be given to a record, or returned by one, is left to Python."""
+        return None if error.is_result else split(self.function, None)
 
     def _refuse(self, mode: Any, key: Any, reason: str) -> None:
         """Send a call to eager, and those like it."""
@@ -206,8 +222,7 @@ class Compiled:
 
     def _record(self, mode: Any, args: Any, kwargs: Any) -> Any:
         """Record a call, with numbers that change as inputs where that can be."""
-        known = [*self.records, *(one.run for one in self._pending)]
-        self._free |= changed_numbers([run.record for run in known], self.function, args, kwargs)
+        self._free |= changed_numbers([run.record for run in self.records], self.function, args, kwargs)
         free = frozenset(self._free - self._fixed)
         while free:
             try:
@@ -224,61 +239,9 @@ class Compiled:
         return self._record_with(free, mode, args, kwargs)
 
     def _record_with(self, free: frozenset[Any], mode: Any, args: Any, kwargs: Any) -> Any:
-        places: list[tuple[str, Any]] = []
-        facts: list[tuple[str, str, Any]] = []
-        leaves(args, "args", places, facts)
-        leaves(kwargs, "kwargs", places, facts)
-        verdict = analyse(self.function, args, kwargs, free)
-        if not verdict.pure:
-            place = "" if verdict.place is None else f" ({verdict.place[0]}:{verdict.place[1]})"
-            raise UnrecordableError(f"{verdict.reason}{place}")
-        captured = {id(tensor) for _, tensor in verdict.tensors}
-        paths: dict[int, tuple[str, Any]] = {}
-        for path, tensor in places:
-            if id(tensor) not in captured:  # else it must be the very tensor in every call
-                paths.setdefault(id(tensor), (path, tensor))
-        given = len(paths)
-        for _, tensor in verdict.tensors:
-            paths.setdefault(id(tensor), ("", tensor))
-        optimizers = _optimizers_of(verdict)
-        for one in optimizers:
-            for number, tensor in enumerate(one.tensors):
-                if id(tensor) in paths:
-                    raise UnrecordableError("the state of an optimizer is used elsewhere, too")
-                paths[id(tensor)] = (f"state{number}", tensor)
-        tensors = [tensor for _, tensor in paths.values()]
-        used = [(source.root, value) for source, value in verdict.library_objects if type(value) is Generator]
-        streams = [("", value) for root, value in used if root not in ("args", "kwargs")]
-        streams += [(path, value) for path, kind, value in facts if kind == "generator"]
-        own = {id(value): value for _, value in streams if value is not default_generator}
-        if mode.autocast is not None and any(isinstance(value, type) for _, value in verdict.library_objects):
-            raise UnrecordableError("a custom Function under autocast: its backward may run under another mode")
-        numbers: list[Free] = list(verdict.numbers)
-        for one in numbers:
-            one.holder = None if one.given else one.source.base.read(self.function, args, kwargs)  # type: ignore[union-attr]
-        captured = [one for one in numbers if not one.given]
-        if captured and threading.active_count() > 1:  # who would see what stands for them
-            raise NumberNeededError(
-                "a number of Python's, while other threads run", frozenset(one.key for one in captured)
-            )
-
-        def call(stand_ins: list[Any]) -> Any:
-            pairs = list(zip(numbers, stand_ins, strict=True))
-            by_path = {one.source.text: thing for one, thing in pairs if one.given}
-            with in_place_of([(one, thing) for one, thing in pairs if one in captured]):
-                return self.function(*with_numbers(args, "args", by_path), **with_numbers(kwargs, "kwargs", by_path))
-
-        numbers += scales(verdict)
-        found = record(call, tensors, given, optimizers, [*own.values()], self._patterns, numbers)
-        given_numbers = {one.source.text: type(one.thing) for one in numbers if one.given}
-        facts = [
-            (path, "number", given_numbers[path]) if path in given_numbers else (path, kind, value)
-            for path, kind, value in facts
-        ]
-        made = Record(self.function, found, given, compile_guards(verdict.guards))
-        made.miss = self._missed
-        made.constants = constants_of(verdict.guards)
-        return runner(made, mode, [path for path, _ in paths.values()], places, facts, streams)
+        run = made_record(self.function, mode, args, kwargs, free, self._patterns)
+        run.record.miss = self._missed
+        return run
 
     def _missed(self, pattern: frozenset[int]) -> None:
         """Note that gradients came of some results alone: functions are recorded with a backward for these from now on."""
@@ -287,26 +250,6 @@ class Compiled:
             self.records[:] = [
                 run for run in self.records if pattern in run.record.backwards or not run.record.found.seeds
             ]
-
-
-def scales(verdict: Any) -> list[Free]:
-    """Return the scales of the GradScalers that a function uses, which are inputs of its program."""
-    found: list[Free] = []
-    for _, value in verdict.library_objects:
-        if type(value) is GradScaler and value._enabled:
-            if value._scale is None:
-                raise NotYetError("a GradScaler has no scale yet")
-            if value._progress:
-                raise UnrecordableError("a GradScaler in the middle of an iteration")
-            found.append(ScaleOf(value))
-    return found
-
-
-def _optimizers_of(verdict: Any) -> list[Stepped]:
-    """Return the optimizers of which a function may take steps that can be part of a program."""
-    if not any(effect.kind == "step" for effect in verdict.effects):
-        return []
-    return stepped([value for _, value in verdict.library_objects])
 
 
 def _signature(args: Any, kwargs: Any) -> Any:
@@ -318,7 +261,7 @@ def _signature(args: Any, kwargs: Any) -> Any:
         leaves(kwargs, "k", found, facts)
         key = (
             tuple([(path, t._array.shape, t._array.dtype, t._edge is None) for path, t in found]),
-            tuple([(path, kind, repr(value)) for path, kind, value in facts]),
+            tuple([(path, kind, "" if type(value) is float else repr(value)) for path, kind, value in facts]),
         )
         hash(key)
     except (UnknownError, AttributeError, TypeError):
@@ -326,9 +269,82 @@ def _signature(args: Any, kwargs: Any) -> Any:
     return key
 
 
-def compiled(function: Callable[..., Any], fullgraph: bool = False) -> Callable[..., Any]:
+class CompiledRegion(Compiled):
+    """Statements of a function that has been split, as a function of variables. See Note [Regions of a function]."""
+
+    limit = 8
+
+    def __init__(self, function: Callable[..., Any], inputs: list[str], outputs: list[str]) -> None:
+        super().__init__(function)
+        self.inputs, self.outputs = inputs, outputs
+        self.as_it_is = False  # it is too small, or there is nothing that can be compiled
+        self._numbers: dict[str, Any] = {}  # numbers for which there is a record, by the variable
+        self._objects: dict[str, list[Any]] = {}  # likewise other things, from outside
+
+    def run(self, mode: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.split is None and (mode is None or mode.recording is None):
+            changing = self._changing(args)
+            if changing:
+                self.split = split(self.function, Obstacle(names=changing))
+                self._attempts = ATTEMPTS
+                self.as_it_is = self.split is None
+                return self._in_parts(args, kwargs)
+        return super().run(mode, args, kwargs)
+
+    def _changing(self, args: tuple[Any, ...]) -> frozenset[str]:
+        """Return the variables that hold another number, or again another object, than for the records that are there."""
+        found = set()
+        for name, value in zip(self.inputs, args, strict=True):
+            if type(value) in (int, float) and self._numbers.setdefault(name, value) != value:
+                found.add(name)
+        names = self.function.__code__.co_freevars
+        for name, cell in zip(names, self.function.__closure__ or (), strict=True):
+            known = self._objects.setdefault(name, [])
+            value = cell.cell_contents
+            if not any(one is value for one in known):
+                known.append(value)
+                if len(known) > OBJECTS:
+                    found.add(name)
+        return frozenset(found)
+
+    def _around(self, error: UnknownError) -> Callable[..., Any] | None:
+        return None  # which inputs or outputs it is about is seen when the call is run
+
+    def _in_parts(self, args: Any, kwargs: Any) -> Any:
+        result = super()._in_parts(args, kwargs)
+        if self.split is None and self._attempts < ATTEMPTS:
+            named = [*zip(self.inputs, args, strict=True), *zip(self.outputs, result, strict=True)]
+            strange = frozenset([name for name, value in named if not is_known(value)])
+            if strange:
+                self.split = split(self.function, Obstacle(names=strange))
+                self._attempts = ATTEMPTS
+            self.as_it_is = self.split is None and not self.records and self._attempts > 1
+        return result
+
+    def _record(self, mode: Any, args: Any, kwargs: Any) -> Any:
+        run = super()._record(mode, args, kwargs)
+        found = run.record.found
+        if found.seeds > 1 or (found.seeds and not found.freed and run.record.has_effects):
+            # The rest of the function could ask for the gradient of one result by another, or for those of one alone.
+            raise UnrecordableError(
+                "several results of a part of a function require gradients, or one that also writes"
+            )
+        return run
+
+    def _first(self, run: Any, mode: Any, key: Any, args: Any, kwargs: Any) -> Any:
+        result = super()._first(run, mode, key, args, kwargs)
+        steps = sum(len(one.steps) for one in run.record.recorded if one is not None)
+        if self.records and steps < FEWEST:
+            self.records.clear()
+            self.as_it_is = True
+        return result
+
+
+def compiled(
+    function: Callable[..., Any], fullgraph: bool = False, inner: Compiled | None = None
+) -> Callable[..., Any]:
     """Return a function that does what another does, by compiled programs where it can."""
-    inner = Compiled(function, fullgraph)
+    inner = Compiled(function, fullgraph) if inner is None else inner
     records, run_otherwise, run_as_it_is = inner.records, inner.run, inner.run_as_it_is
 
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from .._readable import counted
-from ._compiled import Compiled, compiled
+from ._compiled import Compiled, CompiledRegion, compiled
 from ._program import Program, Step, Value
 from ._runner import code_of
 
@@ -14,13 +14,19 @@ from ._runner import code_of
 class Explanation:
     """How calls of a function are compiled. `str` of it is to be read; the attributes are for programs.
 
-    `records`: one for each program, with its `code` as recorded and its `compiled_code`. `reasons`: why calls have run in eager.
+    `records`: one for each program, with its `code` as recorded and its `compiled_code`. `reasons`: why calls could not be compiled as a
+    whole. `regions`: if Python runs it, the same for the parts of it that are compiled, and for what it calls.
     """
 
     def __init__(self, function: Compiled) -> None:
         self.name = getattr(function.function, "__qualname__", type(function.function).__name__)
         self.reasons = list(function.reasons)
         self.records = [RecordExplanation(run.record) for run in function.records]
+        self.regions = [Explanation(one) for one in _parts(function)]
+        if isinstance(function, CompiledRegion):
+            code = function.function.__code__
+            last = max([line for _, _, line in code.co_lines() if line is not None], default=code.co_firstlineno)
+            self.name = f"{code.co_filename}:{code.co_firstlineno}-{last}"
 
     @property
     def code(self) -> str:
@@ -28,14 +34,32 @@ class Explanation:
         return self.records[0].code if self.records else ""
 
     def __str__(self) -> str:
-        lines = [f"{self.name}: {counted(len(self.records), 'compiled program')}"]
+        parts = f"; Python runs it, with {counted(len(self.regions), 'compiled part')}" if self.regions else ""
+        lines = [f"{self.name}: {counted(len(self.records), 'compiled program')}{parts}"]
         for number, one in enumerate(self.records, 1):
             lines += ["", f"program {number}", *[f"  {line}" for line in one.lines()]]
         if self.reasons:
-            lines += ["", "calls that ran in eager, because", *[f"  {reason}" for reason in self.reasons]]
+            what = (
+                "it could not be compiled as a whole, because" if self.regions else "calls that ran in eager, because"
+            )
+            lines += ["", what, *[f"  {reason}" for reason in self.reasons]]
+        for region in self.regions:
+            lines += ["", *str(region).splitlines()]
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def _parts(function: Compiled) -> list[Compiled]:
+    """Return what is compiled of a function that is split: regions, regions of these, and what it calls."""
+    if function.split is None:
+        return []
+    split = function.split.split  # type: ignore[attr-defined]
+    own = [variant for region in split.regions for variant in region.every if not variant.as_it_is]
+    found: list[Compiled] = []
+    for one in (*own, *[call._compiled for _, call in split.callees.values()]):
+        found += [one] if one.records or one.split is None else _parts(one)
+    return [one for one in found if one.records or one.reasons]
 
 
 class RecordExplanation:

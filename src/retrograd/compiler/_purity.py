@@ -86,9 +86,10 @@ Env = dict[str, Value]
 class Verdict(NamedTuple):
     """Whether a function's Python can be skipped, and what must stay true for it.
 
-    `reason` and `place` say what stands in the way. `tensors` are those that the function reaches other than as arguments or in
-    lists, tuples and dictionaries of arguments. `library_objects` are modules, optimizers and others whose state it uses. `effects` are
-    what the library does besides returning results.
+    `reason` and `place` say what stands in the way, `at` where in the function itself. `tensors` are those that the function reaches
+    other than as arguments or in lists, tuples and dictionaries of arguments. `library_objects` are modules, optimizers and others whose
+    state it uses. `effects` are what the library does besides returning results; `returned` are containers that existed before the call
+    and may be returned.
     """
 
     pure: bool
@@ -98,6 +99,8 @@ class Verdict(NamedTuple):
     tensors: list[tuple[Source, Any]]
     library_objects: list[tuple[Source, Any]]
     effects: list[Effect]
+    returned: Sequence[Any] = ()
+    at: ast.expr | ast.stmt | None = None
     numbers: Sequence[Free] = ()  # of those that may change: where they are read
 
 
@@ -123,7 +126,8 @@ def analyse(
     guards = list(analysis.guards.values())
     tensors, objects = list(analysis.tensors.values()), list(analysis.objects.values())
     effects, numbers = list(analysis.effects.values()), list(analysis.numbers.values())
-    return Verdict(not reason, reason, place, guards, tensors, objects, effects, numbers)
+    found = tensors, objects, effects, analysis.returned_containers, analysis.looked_at, numbers
+    return Verdict(not reason, reason, place, guards, *found)
 
 
 class Frame:
@@ -235,6 +239,8 @@ class Analysis(Calls):
         self.done: set[Any] = set()
         self.steps = 0
         self.strict = False  # whether nothing new is found any more, and every expression must have a value
+        self.looked_at: Any = None  # in the outermost function
+        self.returned_containers: list[Any] = []
         self.arguments: list[tuple[Source, Any]] = []
 
     # ---- the function that is compiled ----
@@ -260,6 +266,7 @@ class Analysis(Calls):
             if self.strict:
                 if self.scheduled and self.reads_rates:
                     self.refuse("it reads an optimizer or a schedule that it steps, which counts after the program")
+                self.looked_at = None
                 self.check_result(result)
                 return self.check_hooks()
             self.strict = not self.changed  # once more, to see whether every expression has a value
@@ -285,6 +292,7 @@ class Analysis(Calls):
                 if one.place:
                     self.guard(one.source, "identity", one.value)
                 if type(one.value) in BUILTIN_CONTAINERS:
+                    self.returned_containers.append(one.value)
                     pending += [inner for _, item in self.items(one) for inner in item]
 
     def check_hooks(self) -> None:
@@ -497,6 +505,8 @@ class Analysis(Calls):
         assert self.frame is not None
         if hasattr(node, "lineno"):
             self.place = self.frame.file, node.lineno
+            if len(self.running) == 1:
+                self.looked_at = node
         self.steps += 1
         if self.steps > MOST_STEPS:
             self.refuse("the function is too large to be followed")

@@ -23,6 +23,7 @@ from ..tensor._recording.flat import EXACT
 from ..tensor._recording.record import mark_inference
 from ._backward import Call, CompiledBackward
 from ._groups import grouped
+from ._guards import same
 from ._recorder import Streams
 from ._recording import Recorded, stop_at_optimizers
 from ._trees import check_lines, rebuilt
@@ -57,6 +58,8 @@ class Record:
             None
         )  # is told of results that get gradients alone
         self.derivatives: dict[Any, Any] = {}  # see `_derivatives.py`
+        # Numbers of Python's with which it was made, by their places, as long as it was not tried with others. See Note [Numbers].
+        self.untried = {at: one.thing for at, one in enumerate(found.numbers) if not one.is_tried}
         self.constants: list[Any] = []  # numbers of Python's that it takes for constants: see `constants_of`
         self.differentiable = _chooser(found)
         self.tensors: Callable[..., list[Any]]  # the tensors of a call, behind them their gradients
@@ -77,12 +80,20 @@ def code_of(record: Record) -> str:
 
 
 def runner(
-    record: Record, mode: Any, paths: list[str], places: Any, facts: Any, streams: Sequence[tuple[str, Any]] = ()
+    record: Record,
+    mode: Any,
+    paths: list[str],
+    places: Any,
+    facts: Any,
+    streams: Sequence[tuple[str, Any]] = (),
+    there: dict[int, str] | None = None,
+    kept: Sequence[Any] = (),
 ) -> Callable[..., Any]:
     """Write the function that runs a record, or gives RETRY.
 
     `paths` lead to the tensors of the record, "" to those that are captured; `places` are all places where a tensor was given, `streams`
-    all generators with their places.
+    all generators with their places. `there` leads to the containers that were given, `kept` are others that were there before the call
+    and are returned.
     """
     found = record.found
     scope: dict[str, Any] = {
@@ -106,7 +117,7 @@ def runner(
     generator_lines = _generator_lines(found, streams, scope)
     lines += generator_lines
     lines += _refusing(["not holds(function, args, kwargs)"])
-    numbers = _number_lines(found, scope, lines)
+    numbers = _number_lines(record, scope, lines)
     if found.gives_back or _keeps_streams(found):
         lines.append(f"streams = Streams({_streams(found, scope)})")
     lines.append(f"found = program({', '.join([*[f'a{at}' for at in range(len(found.tensors))], *numbers])})")
@@ -116,9 +127,13 @@ def runner(
     texts = _result_lines(record, lines, scope)
     for number, (function, given, named) in enumerate(found.after):
         scope |= {f"after{number}": function, "on_trial": stop_at_optimizers.get}
-        tree = rebuilt((given, named), lambda tensor: texts[id(tensor)], scope)
+        tree = rebuilt((given, named), lambda tensor: texts[id(tensor)], scope, {})
         lines += ["if not on_trial():", f"    given, named = {tree}", f"    after{number}(*given, **named)"]
-    lines.append(f"return {rebuilt(found.result, lambda tensor: texts[id(tensor)], scope)}")
+    there = {} if there is None else there
+    for number, one in enumerate(kept):
+        scope[f"kept_{number}"] = one
+        there.setdefault(id(one), f"kept_{number}")
+    lines.append(f"return {rebuilt(found.result, lambda tensor: texts[id(tensor)], scope, there)}")
     text = "\n".join(["def run(mode, args, kwargs):", *[f"    {line}" for line in lines]])
     run: Any = emit("a call of a compiled function", text, scope)["run"]
     grads = [f"t{owner}._extra.grad" for owner in found.owners]
@@ -158,11 +173,12 @@ def _finding_lines(paths: list[str], found: Recorded, scope: dict[str, Any]) -> 
     return lines
 
 
-def _number_lines(found: Recorded, scope: dict[str, Any], lines: list[str]) -> list[str]:
+def _number_lines(record: Record, scope: dict[str, Any], lines: list[str]) -> list[str]:
     """Write how the numbers of optimizers are computed, and return their names in the order of the program's inputs."""
+    found = record.found
     places = {id(tensor): at for at, tensor in enumerate(found.tensors)}
     names = {at: f"n{at}" for at in range(len(found.generators) + len(found.numbers))}
-    lines += _free_number_lines(found, scope)
+    lines += _free_number_lines(record, scope)
     for number, one in enumerate(found.optimizers):
         if not one.used:
             continue
@@ -180,13 +196,18 @@ def _number_lines(found: Recorded, scope: dict[str, Any], lines: list[str]) -> l
     return [names[place] for place in sorted(names)]
 
 
-def _free_number_lines(found: Recorded, scope: dict[str, Any]) -> list[str]:
+def _free_number_lines(record: Record, scope: dict[str, Any]) -> list[str]:
     """Write how numbers of Python's are found."""
-    lines = []
-    for at, one in enumerate(found.numbers, len(found.generators)):
+    found, lines = record.found, []
+    scope |= {"same": same, "untried": record.untried, "on_trial": stop_at_optimizers.get}
+    for number, one in enumerate(found.numbers):
+        at = len(found.generators) + number
         expression = one.expression(f"holder{at}", scope)
         lines += _refusing([refused]) if (refused := one.refused(f"holder{at}")) else []
         lines.append(f"n{at} = {expression}")
+        if not one.is_tried:
+            other = f"{number} in untried and not same(n{at}, untried[{number}])"
+            lines += _refusing([f"untried and {other} and not on_trial()"])
     return lines
 
 

@@ -14,6 +14,7 @@ import linecache
 from collections.abc import Iterator
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from ._guards import is_immutable, strict_key
 
@@ -79,9 +80,19 @@ def fingerprint(code: CodeType) -> tuple[Any, ...]:
     return code.co_code, code.co_linetable, code.co_exceptiontable, constants, counts, names
 
 
+_declared: WeakKeyDictionary[CodeType, Syntax] = WeakKeyDictionary()
+
+
+def declare(code: CodeType, syntax: Syntax) -> None:
+    """Say what the tree of code is that was compiled from it."""
+    _declared[code] = syntax
+
+
 def syntax_of(function: FunctionType) -> Syntax:
     """Return the tree of a function, or raise `Unreadable`. See Note [Source that is certain]."""
     code = function.__code__
+    if (known_to_be := _declared.get(code)) is not None:
+        return known_to_be
     name = code.co_qualname
     text = "".join(linecache.getlines(code.co_filename, function.__globals__))
     if not text:

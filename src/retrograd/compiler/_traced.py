@@ -32,6 +32,8 @@ from .._modes import current_mode
 class UnrecordableError(BaseException):
     """A function does what cannot be recorded. Not an Exception: no `except` of a program may take it for one of its own."""
 
+    obstacle: Any = None  # where in the function, if that is known
+
 
 class Traced(NDArrayOperatorsMixin):
     """An array that writes down what is done to it. See Note [Traced arrays]."""

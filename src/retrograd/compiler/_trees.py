@@ -22,7 +22,11 @@ class Kept:
 
 
 class UnknownError(Exception):
-    """A structure holds what cannot be guarded or made again."""
+    """A structure holds what cannot be guarded or made again; `is_result` tells of one that is returned."""
+
+    def __init__(self, reason: str, is_result: bool = False) -> None:
+        super().__init__(reason)
+        self.is_result = is_result
 
 
 def leaves(tree: Any, path: str, found: list[tuple[str, Any]], facts: list[tuple[str, str, Any]]) -> None:
@@ -46,6 +50,15 @@ def leaves(tree: Any, path: str, found: list[tuple[str, Any]], facts: list[tuple
         facts.append((path, "constant", tree))
     else:
         raise UnknownError(f"an argument of type {kind.__name__}")
+
+
+def is_known(tree: Any) -> bool:
+    """Tell whether a structure holds only what can be guarded and made again."""
+    try:
+        leaves(tree, "", [], [])
+    except UnknownError:
+        return False
+    return True
 
 
 def check_lines(facts: list[tuple[str, str, Any]], scope: dict[str, Any]) -> list[str]:
@@ -75,37 +88,57 @@ def check_lines(facts: list[tuple[str, str, Any]], scope: dict[str, Any]) -> lis
     return lines
 
 
-def rebuilt(tree: Any, leaf: Callable[[Any], str], scope: dict[str, Any]) -> str:
-    """Write the expression that makes a structure of results again; `leaf` names what stands for a tensor."""
+def containers(tree: Any, path: str, found: dict[int, str]) -> None:
+    """Note by their ids which containers a structure has, and the expressions that lead to them."""
+    kind = type(tree)
+    if kind in (tuple, list, dict):
+        found.setdefault(id(tree), path)
+        for name, one in tree.items() if kind is dict else enumerate(tree):
+            containers(one, f"{path}[{name!r}]", found)
+
+
+def rebuilt(tree: Any, leaf: Callable[[Any], str], scope: dict[str, Any], known: dict[int, str]) -> str:
+    """Write the expression that makes a structure of results again; `leaf` names what stands for a tensor.
+
+    `known` says by their ids which containers are there already. Those that are made are noted there: one that stands in two places is one.
+    """
     kind = type(tree)
     if kind in EXACT:
         return leaf(tree)
+    if id(tree) in known:
+        return known[id(tree)]
     if kind is tuple:
-        return f"({''.join(f'{rebuilt(one, leaf, scope)}, ' for one in tree)})"
-    if kind is list:
-        return f"[{', '.join(rebuilt(one, leaf, scope) for one in tree)}]"
-    if kind is dict:
-        if not all(type(name) in (str, int) for name in tree):
-            raise UnknownError("a result whose keys are not strings")
-        return f"{{{', '.join(f'{name!r}: {rebuilt(one, leaf, scope)}' for name, one in tree.items())}}}"
+        return f"({''.join(f'{rebuilt(one, leaf, scope, known)}, ' for one in tree)})"
+    if kind in (list, dict):
+        name = f"made_{len(known)}"
+        if kind is list:
+            text = f"[{', '.join(rebuilt(one, leaf, scope, known) for one in tree)}]"
+        elif all(type(key) in (str, int) for key in tree):
+            text = f"{{{', '.join(f'{key!r}: {rebuilt(one, leaf, scope, known)}' for key, one in tree.items())}}}"
+        else:
+            raise UnknownError("a result whose keys are not strings", is_result=True)
+        known[id(tree)] = name
+        return f"({name} := {text})"
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         name = f"kind_{len(scope)}"
         scope[name] = kind
-        return f"{name}({', '.join(rebuilt(one, leaf, scope) for one in tree)})"
+        return f"{name}({', '.join(rebuilt(one, leaf, scope, known) for one in tree)})"
     if kind in CONSTANTS:
         name = f"constant_{len(scope)}"
         scope[name] = tree
         return name
     if kind is Kept:
-        name = f"kept_{len(scope)}"
+        name = f"thing_{len(scope)}"
         scope[name] = tree.thing
         return name
-    raise UnknownError(f"a result of type {kind.__name__}")
+    raise UnknownError(f"a result of type {kind.__name__}", is_result=True)
 
 
 def with_numbers(tree: Any, path: str, numbers: dict[str, Any]) -> Any:
-    """Return a structure with other things in the place of numbers, by the expressions that lead to them."""
+    """Return a structure with other things in the place of numbers, by the expressions that lead to them; what holds none is itself."""
     kind = type(tree)
+    if not any(one.startswith(path) for one in numbers):
+        return tree
     if kind in (tuple, list):
         return kind([with_numbers(one, f"{path}[{at}]", numbers) for at, one in enumerate(tree)])
     if kind is dict:

@@ -30,6 +30,7 @@ from ..tensor._recording.flat import EXACT
 from ._program import Program
 from ._recorder import Streams
 from ._recording import HandedOut, Snapshot, stop_at_optimizers
+from ._trees import containers
 
 
 class Trial:
@@ -98,7 +99,9 @@ class Trial:
         """List what is to be seen after a call."""
         found: list[tuple[str, Any]] = []
         outs: list[Any] = []
-        _describe(result, found, outs, {id(one): at for at, one in enumerate(self.tensors)})
+        seen: dict[int, str] = {}
+        containers(self.call[1:], "", seen)
+        _describe(result, found, outs, {id(one): at for at, one in enumerate(self.tensors)}, seen)
         found.append(("the gradients of results", self._gradients(outs)))
         if self.record.has_effects:
             for tensor, version in zip(self.tensors, versions, strict=True):
@@ -209,8 +212,10 @@ def _kept(array: Any) -> Any:
     return np.array(array) if type(array) is np.ndarray else array
 
 
-def _describe(tree: Any, found: list[tuple[str, Any]], outs: list[Any], places: dict[int, int]) -> None:
-    """List what is to be seen of a result, and its tensors that require gradients."""
+def _describe(
+    tree: Any, found: list[tuple[str, Any]], outs: list[Any], places: dict[int, int], seen: dict[int, str]
+) -> None:
+    """List what is to be seen of a result, and its tensors that require gradients; `seen` are the containers so far."""
     kind = type(tree)
     if kind in EXACT:
         if id(tree) in places:
@@ -224,12 +229,15 @@ def _describe(tree: Any, found: list[tuple[str, Any]], outs: list[Any], places: 
             outs.append(tree)
     elif isinstance(tree, (tuple, list)):
         found.append(("the structure of the result", (kind, len(tree))))
+        if kind is list:
+            found.append(("which list a result is", seen.setdefault(id(tree), str(len(found)))))
         for one in tree:
-            _describe(one, found, outs, places)
+            _describe(one, found, outs, places, seen)
     elif kind is dict:
         found.append(("the structure of the result", list(tree)))
+        found.append(("which dictionary a result is", seen.setdefault(id(tree), str(len(found)))))
         for one in tree.values():
-            _describe(one, found, outs, places)
+            _describe(one, found, outs, places, seen)
     else:
         found.append(("a result that is no tensor", repr(tree)))
 
