@@ -47,11 +47,17 @@ def _lgamma(x: Array) -> Array:
     return np.where(np.isinf(x), np.inf, scipy.special.gammaln(x))  # at both ends
 
 
+def _gelu_slope(x: Array) -> Array:
+    slope = scipy.special.ndtr(x) + x * np.exp(x * x / -2) / np.sqrt(2 * np.pi)
+    return np.where(np.abs(slope) < 2.0**-150, 0.0, slope)  # torch's zero is positive
+
+
 # in float64, where neither NumPy nor SciPy has it under that name, or does not do as torch does
 EXACT: dict[str, Callable[..., Array]] = {
     "digamma": scipy.special.psi,
     "erfinv": _erfinv,
     "gelu": lambda x: x * scipy.special.ndtr(x),
+    "gelu_slope": _gelu_slope,
     "i0": scipy.special.i0,
     "lgamma": _lgamma,
     "sigmoid": _sigmoid,

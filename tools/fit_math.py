@@ -5,12 +5,14 @@ python tools/fit_math.py exp sin      fit these again and keep the others
 
 Each is the best approximation in the weighted maximum norm by polynomials with a given number of terms, found with Remez's exchange
 algorithm in 50 digits. Coefficients are then rounded to the format one after the other, the lowest power first, and those that
-are left are fitted again, so that what rounding costs at the low powers is made up for by the high ones.
+are left are fitted again, so that what rounding costs at the low powers is made up for by the high ones; or in the best of all ways.
 The weight turns the error of the polynomial into the relative error of the function that it is a part of.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 import struct
 import sys
 from collections.abc import Callable
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import mpmath as mp
+import numpy as np
 
 mp.mp.dps = 50
 TARGET = Path(__file__).parents[1] / "src" / "retrograd" / "_native" / "coefficients.py"
@@ -62,9 +65,22 @@ def _erfinv(w: Number) -> Number:
         return mp.erfinv(x) / x
 
 
-def _tail_exponent(x: Number) -> Number:
-    """Return -log2 of the normal distribution function at -x."""
-    return -mp.log(mp.ncdf(-x), 2)
+LOG_2_ROUNDED = mp.mpf(0.6931471824645996)  # to float32
+
+
+def _by_density(function: Function, t: Number, middle: float) -> Number:
+    """Return a function of x at t = (x - middle) / (x + middle), by exp(-x * x / 2) as `_exp_of_half_square` computes it."""
+    x = middle * (1 + t) / (1 - t)
+    left = x * x / 2 * (LOG_2_ROUNDED / mp.log(2) - 1)
+    return function(x) * mp.exp(x * x / 2 - left)
+
+
+SLOPE_MIDDLE = 2.1380293369293213
+
+
+def _slope_by_zero(x: Number) -> Number:
+    zero = mp.mpf("0.7517915246935644574579049467795240396645")
+    return (mp.ncdf(-x) - x * mp.npdf(x)) / (zero - x)
 
 
 def _lgamma_by_zeros(x: Number) -> Number:
@@ -98,8 +114,6 @@ FITS: dict[str, Fit] = {
     ),
     # 2**r = 1 + r * exp2(r)
     "exp2": Fit(lambda r: (2**r - 1) / r, -0.501, 0.501, lambda r: abs(r) / 2**r, {"f32": 7, "f64": 12}),
-    # the same where an error of a fifth of a unit in the last place does not count
-    "exp2_short": Fit(lambda r: (2**r - 1) / r, -0.501, 0.501, lambda r: abs(r) / 2**r, {"f32": 6}),
     # log(1 + f) = f - f**2 / 2 + f**3 * log(f) for 2/3 < 1 + f < 4/3
     "log": Fit(
         lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3,
@@ -135,13 +149,28 @@ FITS: dict[str, Fit] = {
         lambda x: mp.erfc(x) / mp.erf(x),
         {"f32": 8, "f64": 18},
     ),
-    # the normal distribution function at -x is 2**-(1 + x * normal_tail(x)): the error is small beside 1, and far out not large beside
-    # the function itself
-    "normal_tail": Fit(
-        lambda x: (_tail_exponent(x) - 1) / x,
+    # for gelu, with p(x) the normal distribution function at -x: x * p(x) = x / 2 - z * gelu_near(z) for z = x * x / 2, x up to 3/4
+    "gelu_near": Fit(
+        root(lambda s: mp.erf(s) / (s * mp.sqrt(2))),
         0,
-        14.5,
-        lambda x: x * max(min(1, 2 * mp.ncdf(-x)), mp.mpf("1e-5") / max(1, _tail_exponent(x) / 4)),
+        "0.2815",
+        root(lambda s: s / mp.ncdf(-s * mp.sqrt(2)) / mp.sqrt(2)),
+        {"f32": 5},
+    ),
+    # beyond, x * p(x) = exp(-x * x / 2) * gelu_far(t) for t = (x - m) / (x + m); at m it is nearly a float32
+    "gelu_far": Fit(
+        lambda t: _by_density(lambda x: x * mp.ncdf(-x), t, 1.78125),
+        -0.4079,
+        0.7838,
+        lambda t: 1 / _by_density(lambda x: x * mp.ncdf(-x), t, 1.78125),
+        {"f32": 10},
+    ),
+    # p(x) - x * density(x), the derivative at -x, is exp(-x * x / 2) * (z - x) * (1/2 + t * gelu_slope(t)) for its zero z, t likewise
+    "gelu_slope": Fit(
+        lambda t: (_by_density(_slope_by_zero, t, SLOPE_MIDDLE) - 0.5) / t,
+        -1,
+        0.7463,
+        lambda t: abs(t) / _by_density(_slope_by_zero, t, SLOPE_MIDDLE),
         {"f32": 10},
     ),
     # sin(r) = r + r * z * sin(z), cos(r) = 1 - z / 2 + z * z * cos(z) for z = r * r, |r| up to pi / 4
@@ -285,8 +314,16 @@ def rounded(value: Number, type: str) -> float:
 def fitted(fit: Fit, type: str) -> tuple[list[float], Number]:
     """Return rounded coefficients, the lowest power first, and the greatest weighted error that they leave."""
     samples = Samples(fit, type, 600)
-    rest, terms = list(samples.values), fit.terms[type]
-    format = "f64" if fit.wide else type
+    format, terms = "f64" if fit.wide else type, fit.terms[type]
+    found = [_rounded_in_turn(samples, terms, format)]
+    if format == "f32" and terms <= 12:
+        found.append(_rounded_up_or_down(samples, terms))
+    return min(found, key=lambda one: one[1])
+
+
+def _rounded_in_turn(samples: Samples, terms: int, format: str) -> tuple[list[float], Number]:
+    """Round the lowest coefficient and fit the others again, until none is left."""
+    rest = list(samples.values)
     kept: list[float] = []
     one_by_one = terms if format == "f32" else 3  # what rounding of the others costs is far below a unit of the result
     while len(kept) < terms:
@@ -297,6 +334,24 @@ def fitted(fit: Fit, type: str) -> tuple[list[float], Number]:
             rest = [r - value * x**power for r, x in zip(rest, samples.x, strict=True)]
             kept.append(value)
     return kept, max(abs(r * w) for r, w in zip(rest, samples.weights, strict=True))
+
+
+def _rounded_up_or_down(samples: Samples, terms: int) -> tuple[list[float], Number]:
+    """Try all ways of rounding coefficients to float32: around 0, higher powers cannot make up for what lower ones lost."""
+    found, _ = remez(samples, samples.values, range(terms))
+    nearest = np.array([float(value) for value in found], np.float32)
+    other = np.nextafter(
+        nearest, [np.float32(math.copysign(math.inf, v - float(n))) for v, n in zip(found, nearest, strict=True)]
+    )
+    off = np.array([[float(float(c) - v) for c in pair] for v, *pair in zip(found, nearest, other, strict=True)])
+    x, weights = (np.array([float(v) for v in values]) for values in (samples.x, samples.weights))
+    powers = x[:, None] ** np.arange(terms) * weights[:, None]
+    left = [r - mp.polyval(found[::-1], t) for t, r in zip(samples.x, samples.values, strict=True)]
+    errors = np.array([float(v) for v in left]) * weights
+    ways = itertools.product((0, 1), repeat=terms)
+    best = min((abs(errors - powers @ off[range(terms), way]).max(), way) for way in ways)
+    chosen = zip(best[1], nearest, other, strict=True)
+    return [float(up if way else near) for way, near, up in chosen], mp.mpf(best[0])
 
 
 HEADER = '''"""Coefficients of the polynomials in `math`, the lowest power first. `tools/fit_math.py` fits and writes them.

@@ -58,6 +58,7 @@ MISTAKES = [
     Mistake("a mask is subtracted", "1 - torch.tensor([True, False])"),
     Mistake("a device that is not there", 'torch.ones(3, device="cuda")'),
     Mistake("a word where a tensor belongs", 'torch.ones(3) + "1"'),
+    Mistake("the old constructor gets new arguments", "torch.Tensor([1.0], requires_grad=True)", "torch.tensor(data)"),
     Mistake("a list where a tensor belongs", "torch.exp([1.0, 2.0])"),
     Mistake("arguments in an unknown form", 'torch.add(torch.ones(2), "x")'),
     Mistake("a misspelled argument", "torch.ones(3).sum(dims=0)"),
@@ -94,6 +95,18 @@ MISTAKES = [
         "x = torch.ones(3, requires_grad=True)\ny = x.exp()\ny += 1\ny.sum().backward()",
         "y += 1",
     ),
+    Mistake(
+        "a hidden state is carried from one step to the next",
+        "w = torch.ones(3, requires_grad=True)\nh = torch.zeros(3)\n"
+        "for step in range(2):\n    h = torch.tanh(h + w)\n    h.sum().backward()",
+        "is cut off by detach()",
+    ),
+    Mistake(
+        "an optimizer's step comes before a backward that needs the old weights",
+        "w = torch.ones(3, requires_grad=True)\noptimizer = torch.optim.SGD([w], lr=0.1)\nfirst, second = (w * w).sum(), (w * w).mean()\n"
+        "first.backward()\noptimizer.step()\nsecond.backward()",
+        "Call step() after the last backward",
+    ),
     Mistake("numpy() of what requires a gradient", "torch.ones(3, requires_grad=True).numpy()"),
     Mistake(
         "a gradient of what was not used",
@@ -116,6 +129,17 @@ MISTAKES = [
     ),
     # ---- modules, optimizers, data ----
     Mistake("an optimizer without parameters", "torch.optim.SGD([], lr=0.1)"),
+    Mistake(
+        "an optimizer gets the model",
+        "torch.optim.SGD(nn.Linear(2, 2), lr=0.1)",
+        "model.parameters()",
+    ),
+    Mistake("a class where a module belongs", "nn.Sequential(nn.Linear(2, 2), nn.ReLU)", "ReLU()"),
+    Mistake(
+        "a loss that was not made before it is called",
+        "nn.CrossEntropyLoss(torch.ones(2, 3), torch.tensor([0, 1]))",
+        "criterion = nn.CrossEntropyLoss()",
+    ),
     Mistake(
         "a module without super().__init__()",
         "class Net(nn.Module):\n    def __init__(self):\n        self.fc = nn.Linear(2, 2)\n\n\nNet()",
@@ -144,8 +168,14 @@ def answer(library: Any, mistake: Mistake) -> Answer:
     file = f"{mistake.what}.py"
     names = {"torch": library, "nn": library.nn, "F": library.nn.functional, "__name__": "__main__"}
     folder = str(Path(library.__file__).parent)
+    as_torch = getattr(library, "as_torch", contextlib.nullcontext)
     try:
-        with tempfile.TemporaryDirectory() as empty, contextlib.chdir(empty), warnings.catch_warnings(action="ignore"):
+        with (
+            as_torch(),
+            tempfile.TemporaryDirectory() as empty,
+            contextlib.chdir(empty),
+            warnings.catch_warnings(action="ignore"),
+        ):
             Path(file).write_text(mistake.program)  # which messages quote
             exec(compile(mistake.program, file, "exec"), names)
     except Exception as error:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 from . import _absent
 from ._missing import MissingNameError, explanation
 from ._places import is_own
+from ._tracebacks import guarded
 from .torch_version import TORCH_VERSION, TorchVersion
 
 if TYPE_CHECKING:
@@ -259,14 +260,23 @@ def _rename(value: Any, name: str, home: str | None, before: str, after: str) ->
     """Let a class or function say that it is of another package; what has no public name yet gets one, if it has a home."""
     first, _, rest = value.__module__.partition(".")
     if first == before and value in _written_in and after == "retrograd":
-        value.__module__, value.__qualname__ = _written_in.pop(value)
+        module, value.__qualname__ = _written_in.pop(value)
+        _move(value, module)
     elif first == before and ("._" not in f".{rest}" or rest in SHARED):
-        value.__module__ = f"{after}.{rest}" if rest else after
+        _move(value, f"{after}.{rest}" if rest else after)
     elif after == "torch" and home and _is_further_in(home, value):
         _written_in.setdefault(value, (value.__module__, value.__qualname__))
-        value.__module__ = home
+        _move(value, home)
         if isinstance(value, FunctionType):
             value.__qualname__ = name
+
+
+def _move(value: Any, module: str) -> None:
+    """Let a class or function say which module it is of. A class of Python 3.13 then forgets its line, which `inspect` asks for."""
+    line = vars(value).get("__firstlineno__")
+    value.__module__ = module
+    if line is not None:
+        value.__firstlineno__ = line
 
 
 class _NothingElse:
@@ -275,6 +285,7 @@ class _NothingElse:
     def __init__(self, home: str) -> None:
         self._home = home
 
+    @guarded
     def __call__(self, name: str) -> Any:
         raise MissingNameError(self._home, name)
 

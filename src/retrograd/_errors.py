@@ -42,8 +42,23 @@ def freed(place: Any) -> RuntimeError:
         "you need to access saved tensors after calling backward."
     )
     if place is not None:
-        text += f"\nThe graph was freed by the backward called here:\n{place}"
+        text += (
+            f"\nThe graph was freed by the backward called here:\n{place}\n"
+            "Hint: what a loop carries from one step to the next, such as a hidden state, is cut off by detach()."
+        )
     return RuntimeError(text)
+
+
+def all_of(parameters: Any) -> list[Any]:
+    """Return parameters as a list; a module in their place is refused in Python's words."""
+    if not hasattr(parameters, "__iter__") and hasattr(parameters, "parameters"):
+        raise TypeError(
+            f"'{type(parameters).__name__}' object is not iterable\nHint: give its parameters: {GIVE_PARAMETERS}"
+        )
+    return list(parameters)
+
+
+GIVE_PARAMETERS = "model.parameters()."
 
 
 def no_grad_fn(i: int, grad: bool, why: str) -> RuntimeError:
@@ -109,10 +124,10 @@ def overwritten(value: Any, producer: Any, storage: Any, version: int, saved_at:
         text += f", which is output {slot} of {owner},"
     text += f" is at version {storage.version}; expected version {version} instead."
     if saved_at is not None and storage.place is not None:
+        where = str(storage.place)
         text += (
             " Hint: the value was saved for the backward of this line:\n"
-            f"{saved_at}\nand overwritten by this one:\n{storage.place}\n"
-            "Replace the in-place operation (x = x + 1 instead of x.add_(1)), or save a clone()."
+            f"{saved_at}\nand overwritten by this one:\n{where}\n{AFTER_STEP if '.step(' in where else NEW_VALUE}"
         )
     else:
         text += (
@@ -120,6 +135,10 @@ def overwritten(value: Any, producer: Any, storage: Any, version: int, saved_at:
             "torch.autograd.set_detect_anomaly(True)."
         )
     return RuntimeError(text)
+
+
+NEW_VALUE = "Replace the in-place operation (x = x + 1 instead of x.add_(1)), or save a clone()."
+AFTER_STEP = "Call step() after the last backward that needs the old values, or compute this loss anew after it."
 
 
 def _owner(producer: Any) -> tuple[str | None, int]:

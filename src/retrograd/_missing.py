@@ -33,7 +33,9 @@ def explanation(home: str, name: str) -> str:
     import difflib  # when somebody reads the message
 
     here = set(dir(sys.modules[home])) if home in sys.modules else set()
-    close = difflib.get_close_matches(name, here | torch_names().get(home, set()), n=1, cutoff=0.75)
+    known = here | torch_names().get(home, set())
+    other_case = [one for one in sorted(known) if one.lower() == name.lower()]  # AdamW is nearer to Adamw than Adam is
+    close = other_case or difflib.get_close_matches(name, known, n=1, cutoff=0.75)
     return (
         f" (torch does not have it either; did you mean '{close[0]}'?)" if close else " (torch does not have it either)"
     )

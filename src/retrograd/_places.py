@@ -78,10 +78,12 @@ def _called_over(frame: FrameType) -> FrameType:
 
 
 def program_frames(frame: FrameType | None) -> Iterator[FrameType]:
-    """Return a frame and its callers, the innermost first, without the package's, up to the command that has started the program."""
+    """Return a frame and its callers, the innermost first, without the package's, up to what has started the program, or a cell."""
     while frame is not None and not frame.f_code.co_filename.startswith(COMMAND_FOLDER):
         if not is_own(frame.f_code.co_filename):
             yield frame
+            if frame.f_code.co_name == "<module>" and cell_of(frame.f_code.co_filename) is not None:
+                return
         frame = frame.f_back
 
 

@@ -341,8 +341,9 @@ def in_brackets(shown: list[str], args: tuple[Any, ...]) -> str:
     return "(" + ", ".join(shown) + (", " if shown and not args else "") + ")"  # so torch has it
 
 
-def _none_of(name: str, forms: list[Form], args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
+def none_of(known: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
     """Return torch's list of forms, none of which takes the arguments."""
+    name, forms = known.name, [form for form in known.forms if not form.old]
     given = [type_name(value) for value in args] + [f"{key}={type_name(kwargs[key])}" for key in reversed(kwargs)]
     text = f"{name}() received an invalid combination of arguments - got {in_brackets(given, args)}, but expected "
     if len(forms) == 1:
@@ -401,4 +402,4 @@ def parsed(known: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T
     ]
     if len(plausible) == 1:
         return plausible[0]
-    return _none_of(known.name, [form for form in known.forms if not form.old], args, kwargs)
+    return none_of(known, args, kwargs)

@@ -78,7 +78,7 @@ def _mixed(values: Iterable[Any]) -> TypeError | None:
     """Return the error for a tensor of an installed torch among values."""
     for value in values:
         kind = type(value)
-        if hasattr(kind, "untyped_storage") and not isinstance(value, tensor_layer()._base.TensorBase):
+        if not isinstance(value, tensor_layer()._base.TensorBase) and hasattr(kind, "untyped_storage"):
             return TypeError(
                 f"got a tensor of another library, {kind.__module__}.{kind.__name__} with shape {tuple(value.shape)}, among "
                 "retrograd's\nHint: convert it with retrograd.tensor(x), or with retrograd.from_dlpack(x), which shares its memory."

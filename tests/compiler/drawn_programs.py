@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import linecache
 import re
 import sys
 import textwrap
@@ -21,6 +20,7 @@ import numpy as np
 import retrograd
 from retrograd.compiler import _making
 from retrograd.compiler._purity import Verdict
+from tests.compiler.sources import define
 from tests.random_programs import building, comparing, running
 from tests.random_programs.programs import DRAWING, HELPERS, Program
 from tests.random_programs.readings import READINGS
@@ -80,12 +80,6 @@ def run(program: Program, way: str | None) -> tuple[list[Any], Any]:
             finally:
                 running.restore(retrograd)
     return found, compiled
-
-
-def define(text: str, name: str, scope: dict[str, Any]) -> None:
-    """Run a text whose source can be read again, as that of a file can."""
-    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    exec(compile(text, name, "exec", dont_inherit=True), scope)
 
 
 def differences(program: Program) -> Iterator[tuple[str, str | None, Any]]:

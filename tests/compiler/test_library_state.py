@@ -46,7 +46,7 @@ class Scheduled:
             loss.backward()
             used.step()
             if takes_loss:
-                scheduler.step(loss)
+                scheduler.step(loss.detach())
             else:
                 scheduler.step()
             return loss
@@ -74,7 +74,9 @@ def test_a_schedule_is_part_of_a_step(name: str) -> None:
         assert [pytest.approx(one, rel=1e-4, abs=1e-6) for one in expected] == found
     run = sides[1].call._compiled
     assert not run.reasons
-    assert len(run.records) <= 2  # a schedule makes no records: the first call has no gradients yet
+    assert (
+        len(run.records) <= 3
+    )  # a schedule makes no records, but the first call has no gradients yet, and a rate of 0 computes otherwise
 
 
 def test_a_schedule_with_momentum_goes_on_after_a_program() -> None:

@@ -1,4 +1,4 @@
-"""Numbers of Python's that change from call to call: inputs of one program where they are computed with, constants where they decide."""
+"""Numbers of Python's that change from call to call: inputs of a program where they are only computed with, constants where they decide."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import retrograd as torch
+import retrograd.nn.functional as F  # noqa: N812
 from retrograd import nn
-from retrograd.nn import functional as F  # noqa: N812 - torch's name
 
 # What is computed with a float: one program serves all.
 FLOATS: dict[str, Callable[[Any, float], Any]] = {

@@ -14,8 +14,8 @@ import pytest
 import retrograd as torch
 from retrograd import nn
 from retrograd.nn import functional as F  # noqa: N812
-from tests.compiler.drawn_programs import define
 from tests.compiler.effect_programs import source
+from tests.compiler.sources import define
 
 PROGRAMS, PARTS = 15, 4
 
@@ -180,7 +180,7 @@ def accumulates(model: Any, optimizer: Any, data: Any, log: list[Any]) -> Any:
             optimizer.step()
             optimizer.zero_grad()
             log.append(step)
-    print(round(loss.item(), 4))
+    print(loss)
     return loss.detach()
 
 
@@ -367,22 +367,51 @@ def test_defaults_may_change() -> None:
         assert outcome(compiled, x) == outcome(function, x)
 
 
-def test_gradients_of_one_result_by_another() -> None:
+@pytest.mark.parametrize("prints", [False, True])
+def test_gradients_of_one_result_by_another(prints: bool) -> None:
     def function(x: Any) -> Any:
-        print("here")
-        t = x * 2
-        loss = (t**2).sum()
-        return t, loss
+        if prints:
+            print("here")
+        t = torch.tanh(x) * 2 + 1
+        t = t.exp() * t
+        loss = (t**2 + torch.sin(t)).sum() / 2
+        return t, {"loss": loss}
 
-    compiled = torch.compile(function)
-    for _ in range(3):
-        x = torch.ones(3, requires_grad=True)
+    compiled = torch.compile(function, fullgraph=not prints)
+    wanted = None
+    for run in (function, compiled, compiled, compiled):
+        x = torch.linspace(-1, 1, 4).requires_grad_()
         with contextlib.redirect_stdout(io.StringIO()):
-            t, loss = compiled(x)
+            t, held = run(x)
         t.retain_grad()
-        loss.backward()
-        assert t.grad.tolist() == [4.0] * 3
-        assert x.grad.tolist() == [8.0] * 3
+        (asked,) = torch.autograd.grad(held["loss"], t, create_graph=True)
+        asked.sum().backward(retain_graph=True)
+        held["loss"].backward()
+        found = shown([t.grad, x.grad, asked.detach()])
+        wanted = found if wanted is None else wanted
+        assert found == wanted
+    assert len(parts_of(compiled)) > 1
+
+
+def test_what_writes_is_differentiated_twice() -> None:
+    def penalty(model: Any, call: Any) -> Any:
+        found = []
+        for seed in range(3):
+            torch.manual_seed(seed)
+            x = torch.randn(8, 4, requires_grad=True)
+            y, other = call(x), call(x * 2)
+            (slope,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+            (slope.pow(2).sum() + y.mean() + other.sum()).backward()
+            found.append(shown([x, *model.parameters(), *model.buffers()]))
+            model.zero_grad()
+        return found
+
+    def make() -> Any:
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 1))
+
+    eager, model = make(), make()
+    assert penalty(model, torch.compile(model, fullgraph=True)) == penalty(eager, eager)
 
 
 def test_threads() -> None:

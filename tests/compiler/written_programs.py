@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import retrograd
-from tests.compiler.drawn_programs import define
+from tests.compiler.sources import define
 from tests.semantics.programs import random_program
 from tests.semantics.steps import PRELUDE, Step, close, execute, fresh_namespace
 
@@ -70,7 +70,8 @@ class Sequence:
                 try:
                     results = function(*given)
                 except Exception as error:
-                    found.append((type(error).__name__, [seen(one, []) for one in given]))
+                    gradients = [one.grad for one in given if one.grad is not None]
+                    found.append((type(error).__name__, [seen(one, gradients) for one in given]))
                     continue
                 finally:
                     retrograd.set_grad_enabled(True)

@@ -139,10 +139,12 @@ def test_pictures_are_drawn(tmp_path: Any) -> None:
     }
     titles = {name: [axes.get_title() for axes in figure.axes] for name, figure in pictures.items()}
     assert titles["flow"] == ["gradients by parameter"]
-    assert titles["layers"] == ["distribution of outputs", "spread"]
+    assert titles["layers"] == ["outputs, from least to greatest (dotted: zero)", "standard deviation"]
     assert titles["map"][0] == titles["curve"][0] == "loss around the model"
     shown = [text.get_text().strip() for text in pictures["flow"].axes[0].texts]
     assert shown == ["not reached by backward", "3 NaN"]
+    ranges = [text.get_text() for text in pictures["layers"].axes[0].texts]
+    assert len(ranges) == 2 * len(list(network.children()))  # the least and the greatest value of each layer
     for figure in pictures.values():  # what a notebook asks for
         assert figure._repr_png_().startswith(b"\x89PNG")
     debug.gradient_flow(network, path=tmp_path / "flow.png")

@@ -7,6 +7,8 @@ import gc
 import json
 import linecache
 import math
+import os
+import subprocess
 import sys
 import threading
 import types
@@ -18,6 +20,7 @@ import pytest
 import retrograd as torch
 from retrograd import debug, nn
 from retrograd._modes import PLAIN, current_mode
+from retrograd._native import machine
 from retrograd.autograd._observing import Observer
 from retrograd.debug._page import data_of
 from retrograd.nn import functional
@@ -116,7 +119,7 @@ def test_operations_have_modules_lines_and_inputs():
     assert operations(recording) == ["linear", "relu", "square", "mean"]
     assert operations(recording, "parameter") == ["0.weight", "0.bias"]
     linear = box_of(recording, "linear")
-    assert [trace.operations[at].name for at in linear.inputs] == ["tensor", "0.weight", "0.bias"]
+    assert [trace.operations[at].name for at in linear.inputs] == ["x", "0.weight", "0.bias"]
     assert (trace.groups[linear.group].name, trace.groups[linear.group].module) == ("0", "Linear")
     assert trace.groups[trace.groups[linear.group].parent].module == "Sequential"
     mean = box_of(recording, "mean")
@@ -524,8 +527,35 @@ def test_gradients_that_vanish_are_found():
     with recorded() as recording:
         x.relu().sum().backward()
     kinds = {one.kind: recording.trace.operations[one.operation].name for one in recording.trace.findings}
-    assert kinds == {"vanished": "leaf"}
+    assert kinds == {"vanished": "x"}
     assert "The gradient vanishes in relu (test_record.py:" in recording.findings[0]
+
+
+def test_a_scaled_loss_makes_no_gradient_explode():
+    model = nn.Linear(8, 8)
+    optimizer, scaler = torch.optim.SGD(model.parameters(), lr=0.1), torch.amp.GradScaler("cpu")
+    with recorded() as recording:
+        loss = model(torch.ones(4, 8)).square().mean()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    assert recording.findings == []
+    x = torch.full((8,), 1e-3, requires_grad=True)
+    with recorded() as recording:
+        (x * 3e6).square().sum().backward()
+    assert recording.findings == ["The gradient of x: exploding"]
+
+
+def test_infinities_of_a_mask_pass_until_they_make_nan():
+    scores = torch.zeros(3, 3, requires_grad=True)
+    with recorded() as recording:
+        mask = torch.full((3, 3), -math.inf).triu(1)
+        (scores + mask).softmax(-1).sum().backward()
+    assert [text for text in recording.findings if "first appears" in text] == []
+    with recorded() as recording:
+        (scores + torch.full((3, 3), -math.inf)).softmax(-1).sum()
+    (text,) = recording.findings
+    assert text.startswith("NaN first appears in softmax (test_record.py:")
 
 
 def test_cuts_are_found_where_they_matter():
@@ -537,9 +567,21 @@ def test_cuts_are_found_where_they_matter():
         with torch.no_grad():
             y.mean()
         loss.backward()
-    cuts = [recording.trace.operations[one.operation].name for one in recording.trace.findings if one.kind == "cut"]
-    assert cuts == ["detach"]
+    assert [recording.trace.operations[one.operation].name for one in recording.trace.meant_cuts] == ["detach"]
     assert [box.name for box in recording.trace.operations if box.cut] == ["detach", "gt", "mean"]
+    assert [box.name for box in recording.trace.operations if box.is_meant] == ["detach", "mean"]
+    assert recording.findings == []  # who writes detach() means it, and x has its gradient
+
+
+@pytest.mark.parametrize("cut", [torch.tensor, lambda h: h.data], ids=["tensor", "data"])
+@pytest.mark.filterwarnings("ignore:To copy construct")
+def test_cuts_that_nobody_means_are_findings(cut):
+    x = torch.ones(3, requires_grad=True)
+    with recorded() as recording:
+        h = x * 2
+        (h + cut(h)).sum().backward()
+    assert [one.kind for one in recording.trace.findings] == ["cut"]
+    assert recording.trace.meant_cuts == []
 
 
 class Clamp(torch.autograd.Function):
@@ -594,9 +636,9 @@ def test_parameters_without_a_gradient_are_explained():
     with recorded() as recording:
         hidden = first(x).detach()
         second(hidden).sum().backward()
-    missing = [one.text for one in recording.trace.findings if one.kind == "missing"]
-    assert len(missing) == 2
-    assert all("gets no gradient. It is cut at detach (test_record.py:" in text for text in missing)
+    (text,) = [one.text for one in recording.trace.findings if one.kind == "missing"]
+    assert text.startswith("weight (test_record.py:")
+    assert " get no gradient. They are cut at detach (test_record.py:" in text
 
 
 @pytest.mark.parametrize("is_batched", [False, True], ids=["grad", "vmap"])
@@ -639,11 +681,14 @@ def test_identical_findings_are_one_with_a_count():
     with recorded() as recording:
         loss = x.sum()
         for _ in range(3):
-            loss = loss + x.detach().sum()
+            loss = loss + x.detach().sum() + x.data.sum()
         loss.backward()
     (text,) = recording.findings
-    assert text.startswith("A gradient is cut at detach (test_record.py:")
+    assert text.startswith("A gradient is cut at data: ")
     assert text.endswith(" (3 times)")
+    (meant,) = recording.trace.meant_cuts
+    assert meant.text.startswith("detach (test_record.py:")
+    assert meant.text.endswith(" (3 times)")
 
 
 def test_findings_that_are_left_out_are_counted():
@@ -654,10 +699,10 @@ def test_findings_that_are_left_out_are_counted():
         for number, layer in enumerate(frozen):
             loss = loss + eval(compile("layer(x).detach().sum()", f"line{number}.py", "eval"), {"layer": layer, "x": x})
         loss.backward()
-    texts = {kind: [one.text for one in recording.trace.findings if one.kind == kind] for kind in ("cut", "missing")}
-    assert [len(one) for one in texts.values()] == [9, 9]
-    assert texts["cut"][-1] == "22 more places at which a gradient is cut"
-    assert texts["missing"][-1] == "22 more parameters without a gradient"
+    trace = recording.trace
+    assert [len(found) for found in (trace.findings, trace.meant_cuts)] == [9, 9]
+    assert trace.findings[-1].text == "22 more parameters without a gradient"
+    assert trace.meant_cuts[-1].text == "22 more places at which a gradient is cut on purpose"
 
 
 def test_modules_of_the_same_name_are_told_apart():
@@ -667,8 +712,100 @@ def test_modules_of_the_same_name_are_told_apart():
         hidden = first(x)
         second(hidden.detach()).sum().backward()
     line = test_modules_of_the_same_name_are_told_apart.__code__.co_firstlineno
-    missing = [one.text.split(" gets")[0] for one in recording.trace.findings if one.kind == "missing"]
-    assert missing == [f"weight (test_record.py:{line + 4})", f"bias (test_record.py:{line + 4})"]
+    (missing,) = [one.text.split(" get ")[0] for one in recording.trace.findings if one.kind == "missing"]
+    assert missing == f"weight (test_record.py:{line + 4}), bias (test_record.py:{line + 4})"
+
+
+def test_a_critic_that_learns_alone_misses_nothing():
+    """The generator of a GAN runs under no_grad meanwhile; optimizers of the recording do not have its parameters."""
+    generator, critic = nn.Linear(2, 2), nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
+    with recorded() as recording:
+        with torch.no_grad():
+            fake = generator(torch.randn(4, 2))
+        critic(fake).square().mean().backward()
+        optimizer.step()
+    assert recording.findings == []
+    assert [one.kind for one in recording.trace.meant_cuts] == ["meant"]
+
+
+def test_a_parameter_of_an_optimizer_without_a_gradient_is_found():
+    backbone, head = nn.Linear(2, 2), nn.Linear(2, 1)
+    optimizer = torch.optim.SGD([*backbone.parameters(), *head.parameters()], lr=0.1)
+    with recorded() as recording:
+        with torch.no_grad():
+            features = backbone(torch.randn(4, 2))
+        head(features).square().mean().backward()
+        optimizer.step()
+    (text,) = recording.findings
+    assert text.startswith("weight (test_record.py:")
+    assert " get no gradient. They are cut at linear (test_record.py:" in text
+
+
+def test_parameters_have_their_names_where_the_model_is_made_in_the_recording():
+    with recorded() as recording:
+        model = nn.Sequential(nn.Linear(2, 3), nn.LayerNorm(3))
+        model(torch.ones(1, 2)).square().sum().backward()
+    names = {"0.weight", "0.bias", "1.weight", "1.bias"}
+    assert {leaf.name for leaf in recording.trace.leaves if leaf.requires_grad} == names
+    assert {box.name for box in recording.trace.operations if box.kind == "parameter"} == names
+
+
+def test_leaves_have_the_names_of_variables():
+    program = compile(
+        "def loss(scale):\n    return (scale * inputs).sum()\nloss(weight).backward()\n", "program.py", "exec"
+    )
+    variables = {"weight": torch.ones(3, requires_grad=True), "inputs": torch.arange(3.0)}
+    with recorded() as recording:
+        exec(program, variables)
+    assert [leaf.name for leaf in recording.trace.leaves] == ["scale", "inputs"]  # as where they were used first
+
+
+def test_parameters_have_the_names_of_the_variables_of_their_modules():
+    model = nn.Linear(3, 1)
+    view = debug.view(model(torch.ones(3)).sum(), path=None)
+    assert [leaf.name for leaf in view.trace.leaves] == ["model.bias", "model.weight"]
+
+
+def test_looking_for_names_keeps_nothing_alive_and_changes_nothing():
+    x = torch.ones(3, requires_grad=True)
+    gone = weakref.ref(x)
+    with recorded():
+        (x * x).sum().backward()
+    del x
+    assert gone() is None
+
+    def holds():
+        y = torch.ones(3, requires_grad=True)
+        held = locals()
+        with recorded() as recording:
+            (y * y).sum().backward()
+        return list(held), recording
+
+    names, recording = holds()
+    assert names == ["y"]
+    assert [leaf.name for leaf in recording.trace.leaves] == ["leaf"]
+
+
+@pytest.mark.skipif(not machine.is_available(), reason="no kernels here")
+def test_kernels_are_counted_where_they_are_made():
+    program = (
+        "import retrograd as torch\n"
+        "from retrograd import debug\n"
+        "x = torch.randn(128, 128, requires_grad=True)\n"
+        "for _ in range(2):\n"
+        "    with debug.record(path=None) as recording:\n"
+        "        torch.nn.functional.gelu(x).sum().backward()\n"
+        "    steps = recording.trace.steps\n"
+        "    print(recording.trace.compiled, sum(one.compiled for one in steps), sum(one.making > 0 for one in steps))\n"
+    )
+    environment = {**os.environ, "RETROGRAD_CACHE": "0"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    first, second = done.stdout.splitlines()
+    whole, in_steps, steps = map(int, first.split())
+    assert whole == in_steps > 0
+    assert steps > 0
+    assert second == "0 0 0"
 
 
 def test_unused_parameters_of_modules_of_the_same_name_are_told_apart():
@@ -706,10 +843,8 @@ def test_data_is_a_cut():
         loss = (y.data * other).sum()
         loss.backward()
     (text,) = [one.text for one in recording.trace.findings if one.kind == "missing"]
-    line = test_data_is_a_cut.__code__.co_firstlineno + 4
     assert text == (
-        f"leaf (test_record.py:{line}) gets no gradient. "
-        "It is cut at data: the value left the graph by .data, or by memory that is shared."
+        "weight gets no gradient. It is cut at data: the value left the graph by .data, or by memory that is shared."
     )
 
 
@@ -720,8 +855,7 @@ def test_explain_says_why_a_leaf_was_not_reached():
         unused.exp()
         other.sin().sum().backward()
     (text,) = [one.text for one in recording.trace.findings if one.kind == "missing"]
-    line = test_explain_says_why_a_leaf_was_not_reached.__code__.co_firstlineno + 4
-    assert text.startswith(f"leaf (test_record.py:{line}) gets no gradient. No gradient flows from output to input: ")
+    assert text.startswith("unused gets no gradient. What backward began from does not depend on it")
 
 
 def test_nothing_is_claimed_of_what_did_not_run():
@@ -743,6 +877,18 @@ def test_nothing_is_claimed_of_what_did_not_run():
         model(x).sum().backward()
     assert said(whole) == (
         "No NaN, no infinity, no gradient that vanishes, is cut or missing, no parameter that is never used."
+    )
+    with recorded(statistics=False) as unseen:
+        model(x).sum().backward()
+    assert said(unseen) == (
+        "No gradient that is cut or missing, no parameter that is never used. Values were not looked at (statistics=False)."
+    )
+    with recorded(statistics=False, limit=1) as ended:
+        model(x)
+    assert said(ended) == "Values were not looked at (statistics=False)."
+    graph = debug.view(model(x).sum(), path=None)
+    assert (
+        said(graph) == "No NaN, no infinity in what the graph has kept, no gradient that vanishes, is cut or missing."
     )
 
 
@@ -907,6 +1053,23 @@ def test_notebooks_show_a_frame():
     frame = debug.view(x.sum(), path=None)._repr_html_()
     assert frame.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
     assert frame.count("<") == 2
+
+
+def test_stacks_end_at_the_cell_of_a_notebook(monkeypatch):
+    """What runs cells is nothing to the program, and its source would double the page of `view`."""
+    compiler = types.SimpleNamespace(format_code_name=lambda file: ("Cell", "In[3]") if file == "cell" else None)
+    shell = types.SimpleNamespace(compile=compiler)
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+    program = (
+        "from retrograd import debug\ndef loss(x):\n    return x.exp().sum()\nmade = debug.view(loss(x), path=None)\n"
+    )
+    names = {"x": torch.ones(2, requires_grad=True)}
+    exec(compile(program, "cell", "exec"), names)
+    assert {file for file, _, _ in names["made"].trace.places.lines} == {"cell"}
+    with torch.profiler.profile(with_stack=True) as prof:
+        exec(compile("loss(x)", "cell", "exec"), names)
+    (event,) = [one for one in prof.events() if one.name == "aten::exp"]
+    assert event.stack == ["Cell In[3](3): loss", "Cell In[3](1): <module>"]
 
 
 def test_notebooks_call_files_by_their_cells(monkeypatch):

@@ -219,6 +219,48 @@ def test_light_and_dark(browser, file):
     assert problems == []
 
 
+def test_a_narrow_window_has_the_panels_below_the_graph(page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    graph, details, slider = (page.locator(name).bounding_box() for name in ("#graph", "#details", "#slider"))
+    assert graph["width"] == details["width"] == 390
+    assert graph["y"] + graph["height"] <= details["y"]
+    assert graph["height"] > 250
+    assert slider["width"] > 200
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_a_recording_in_two_stretches_is_unfolded(browser, tmp_path):
+    """A page that begins with two closed boxes would show nothing."""
+    x = torch.ones(2, requires_grad=True)
+    source = "".join(f"x = x.{name}()\n" for name in ["sin", "exp"] * 40)  # lines of their own: nothing gathers them
+    with debug.record(tmp_path / "line.html") as recording:
+        exec(compile(source, "fifty.py", "exec"), {"x": x})
+    problems = []
+    page = opened(browser, recording.path, problems)
+    assert shown(page) == 81
+    page.context.close()
+    assert problems == []
+
+
+def test_cuts_on_purpose_and_kernels_are_told_apart_from_problems(browser, tmp_path):
+    x = torch.ones(2, requires_grad=True)
+    with debug.record(tmp_path / "cut.html") as recording:
+        (x * x.exp().detach()).sum().backward()
+    recording.trace.compiled, recording.trace.read, recording.trace.making = 2, 1, 3_000_000
+    recording.save(tmp_path / "cut.html")
+    problems = []
+    page = opened(browser, recording.path, problems)
+    words = page.inner_text("#details")
+    assert "3 kernels (2 compiled, 1 read from the cache) took another 3.0 ms" in words
+    assert "no gradient that vanishes, is cut or missing" in words
+    page.click("#details .finding.meant")
+    assert page.inner_text("#details h1") == "detach"
+    page.context.close()
+    assert problems == []
+
+
 def test_findings_lead_to_their_operations(browser, tmp_path):
     x = torch.tensor([1.0, -1.0], requires_grad=True)
     with debug.record(tmp_path / "nan.html") as recording:

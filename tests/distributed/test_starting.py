@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from retrograd.distributed.run import free_port
 from tests.distributed.programs import RUN, SECONDS, TORCH, ran
-from tests.distributed.ranks import needs_mpi
+from tests.distributed.ranks import MPIEXEC, needs_mpi
 
 pytestmark = needs_mpi
 
@@ -264,6 +265,57 @@ def test_others_learn_who_has_left(tmp_path: Path) -> None:
     assert status == 1
     assert text.count("Traceback") == 1
     assert ": rank 1 has left (group default_pg, ranks [0, 1, 2])\n" in text
+
+
+LEAVES_EARLY = """
+import os, sys, torch, torch.distributed as dist
+dist_rank = int(os.environ["RANK"])
+
+def leave():
+    if dist_rank == 1:
+        sys.exit()
+
+if sys.argv[1] == "init_process_group":
+    leave()
+dist.init_process_group("gloo")
+dist.barrier()
+leave()
+if sys.argv[1] == "new_group":
+    dist.new_group()
+dist.all_reduce(torch.ones(2))
+"""
+BY_MPIEXEC = (str(MPIEXEC), "-n", "3", *RUN)
+BY_TORCHRUN = (*RUN, "--nproc-per-node", "3")
+
+
+@pytest.mark.parametrize("by", [BY_TORCHRUN, BY_MPIEXEC], ids=["torchrun", "mpiexec"])
+@pytest.mark.parametrize("what", ["init_process_group", "new_group", "all_reduce"])
+def test_others_learn_who_has_left_before(what: str, by: tuple[str, ...], tmp_path: Path) -> None:
+    status, _, text = ran(
+        tmp_path, LEAVES_EARLY, python=by, arguments=(what,)
+    )  # well before the 30 minutes of the limit
+    assert status != 0
+    assert re.search(rf"{what}: rank 1 (has )?left", text), text
+
+
+DIFFERS = """
+import torch.distributed as dist
+dist.init_process_group("gloo")
+try:
+    dist.new_group([0, 1] if dist.get_rank() == 0 else [0, 1, 2])
+except RuntimeError as error:
+    print(str(error).splitlines()[0], flush=True)
+    raise
+"""
+
+
+def test_processes_that_make_different_groups_are_told(tmp_path: Path) -> None:
+    status, out, _ = ran(tmp_path, DIFFERS, "--nproc-per-node", "3")
+    assert status == 1
+    assert out.splitlines()[0] == (
+        "Detected mismatch between collectives on ranks. Rank 0 is running collective: new_group([0, 1]), but Rank 1 is running "
+        "collective: new_group([0, 1, 2])."
+    )
 
 
 def test_a_process_that_has_done_its_part_may_leave(tmp_path: Path) -> None:

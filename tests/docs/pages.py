@@ -1,7 +1,8 @@
 """The documents as tests see them: their blocks of code, and what running those prints.
 
-All python blocks of a page form one program, for which `import torch` gives retrograd. A block that is followed by a block of
-text prints that text. A block that must not run says why, in a line before it: `<!-- not run: needs a CUDA device -->`.
+All python blocks of a page form one program, for which `import torch` gives retrograd. Each runs as a file of its own, `example.py`, as
+messages name it. A block that is followed by a block of text prints that text. A block that must not run says why, in a line before it:
+`<!-- not run: needs a CUDA device -->`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import linecache
 import re
 import sys
 import traceback
@@ -20,6 +22,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("
 FENCE = re.compile(
     r"^(?P<mark>```+)(?P<language>[\w+-]*)[^\n]*\n(?P<body>.*?)^(?P=mark)[ \t]*$", re.DOTALL | re.MULTILINE
 )
+FILE = "example.py"
 NOT_RUN = re.compile(r"<!-- not run: (?P<reason>[^\n]+?) -->\n\Z")
 
 
@@ -71,9 +74,13 @@ def run(page: Path) -> list[str]:
     printed = []
     for block in programs(page.read_text()):
         said = io.StringIO()
-        text = "\n" * (block.line - 1) + block.body  # tracebacks name the line of the page
-        with contextlib.redirect_stdout(said):
-            exec(compile(text, str(page), "exec"), names)
+        linecache.cache[FILE] = (len(block.body), None, block.body.splitlines(keepends=True), FILE)
+        try:
+            with contextlib.redirect_stdout(said):
+                exec(compile(block.body, FILE, "exec"), names)
+        except Exception as error:
+            error.add_note(f"in the block that begins at {page}:{block.line}")
+            raise
         printed.append(said.getvalue())
     return printed
 

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 import retrograd
+from tests.errors.tool import ROOT, TOOL
 from tests.oracle import without_tracker
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
-
-ROOT = Path(__file__).parents[2]
-
-
-def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_errors", ROOT / "tools" / "make_errors.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-TOOL = tool()
 
 
 def test_there_are_forty() -> None:

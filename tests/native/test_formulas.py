@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from retrograd import _thresholds
 from retrograd._core.numpy_namespace import numpy_namespace as xp
-from retrograd._native import machine
+from retrograd._native import machine, program
 from retrograd._native.program import formula
 
 needs_llvm = pytest.mark.skipif(not machine.is_available(), reason="llvmlite is not installed")
@@ -241,8 +242,9 @@ def test_broadcasting_like_numpy(data):
 SCRIPT = """
 import sys
 import numpy as np
+from retrograd import _thresholds
 from retrograd._core.numpy_namespace import numpy_namespace as xp
-from retrograd._native import machine
+from retrograd._native import machine, program
 from retrograd._native.program import formula
 bent = formula(lambda xp, x: x / (1 + xp.abs(x)))
 x = np.linspace(-3, 3, 100_000, dtype=np.float32)
@@ -315,6 +317,28 @@ def test_a_large_row_of_one_element_says_nothing_about_others():
         expected = x - x.sum(0, keepdims=True)
         np.testing.assert_allclose(made(xp, x, axis=(0,)), expected, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(made._in_blocks(xp, [x], {"axis": (0,)}), expected, rtol=1e-4, atol=1e-5)
+
+
+@needs_llvm
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, bfloat16, bool])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_results_past_the_cache(monkeypatch, dtype, threads):
+    """Lines of memory that are written in part, by neighbouring blocks or at the ends, keep what others have written."""
+    monkeypatch.setattr(_thresholds, "STREAMED", 1)
+    monkeypatch.setattr(_thresholds, "NATIVE_WORK", 1)
+    monkeypatch.setattr(program, "get_num_threads", lambda: threads)
+
+    def both(xp, x, y):
+        return (x < y, x + y) if dtype is bool else (x * 2, x < y, x - y)
+
+    for shape in ((3, 5), (2047,), (2048,), (10_001,), (5, 4099), (7, 2050)):
+        made = formula(both)
+        x = numbers(*shape, dtype=np.float32 if dtype is bool else dtype)
+        y = numbers(*shape, dtype=x.dtype, seed=1)
+        check(made, x, y, tolerance=1e-2 if dtype is bfloat16 else 1e-6)
+        check(made, x, y[..., :1], tolerance=1e-2 if dtype is bfloat16 else 1e-6)
+        assert all(plan.streams for plan in made.plans.values())
+        assert not made.plan([x, y], {}, (True, True, True)).streams  # memory that is there may be an operand's
 
 
 @needs_llvm

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from retrograd._native import machine
-from retrograd._native.math import ABSOLUTE, FUNCTIONS, NARROW
+from retrograd._native.math import FUNCTIONS, NARROW
 from tools.check_math import exact, kernel, units_off
 
 pytestmark = pytest.mark.skipif(not machine.is_available(), reason="kernels need llvmlite")
 
 PAIRS = ("arctan2", "power")  # functions of two arguments
-SINGLE = [name for name in FUNCTIONS if name not in (*PAIRS, *ABSOLUTE)]
+SINGLE = [name for name in FUNCTIONS if name not in PAIRS]
 # where functions overflow, underflow, become constant, or change the way they are computed
 ENDS = (
-    0.0, 1e-45, 1.1754942e-38, 1.1754944e-38, 1e-10, 1e-5, 0.25, 0.34657359, 0.5, 0.693147, 0.75, 1.0, 1.3333334, 1.5, 2.0, 3.95, 9.1, 16.0,
-    17.32868, 24.0, 64.0, 87.33655, 88.37626, 88.72284, 89.0, 89.41598, 103.27893, 103.97208, 126.0, 127.0, 128.0, 149.0, 150.0,
-    1e10, 1e30, 3.4028235e38, float("inf"), float("nan"),
+    0.0, 1e-45, 1.1754942e-38, 1.1754944e-38, 1e-10, 1e-5, 0.25, 0.34657359, 0.5, 0.693147, 0.75, 0.7517915, 1.0, 1.3333334, 1.5, 2.0,
+    3.95, 9.1, 13.1, 14.4, 14.7, 16.0, 17.32868, 24.0, 64.0, 87.33655, 88.37626, 88.72284, 89.0, 89.41598, 103.27893, 103.97208, 126.0,
+    127.0, 128.0, 149.0, 150.0, 1e10, 1e30, 3.4028235e38, float("inf"), float("nan"),
 )  # fmt: skip
 
 
@@ -44,23 +44,6 @@ def test_float32_is_within_two_units_of_float64(name: str) -> None:
     assert off[worst] <= 2, f"{name}({x[worst]!r}) is {off[worst]} units off"
 
 
-def test_gelu_of_float32() -> None:
-    """Above -0.1 within 3 units, below within 1e-7, and far below small, until it is zero; at the ends as the formula has it."""
-    x = _sample()
-    found, right = kernel("gelu")(x), exact("gelu", x)
-    off, inside = units_off(found, right), (x >= -0.1) & ~np.isposinf(x)
-    assert off[inside].max() <= 3
-    below = (x < -0.1) & np.isfinite(x)
-    assert np.abs(found[below] - right[below]).max() <= 1e-7
-    far = below & (x < -5)
-    assert np.abs(found[far] - right[far]).max() <= 4e-9
-    assert (found[below] <= 0).all()
-    assert not found[below & (x < -13.1)].any()
-    ends = kernel("gelu")(np.tile(np.array([np.inf, -np.inf, np.nan, 0.0, -0.0], np.float32), 2000))[:5]
-    assert np.array_equal(ends, [np.inf, np.nan, np.nan, 0, 0], equal_nan=True)
-    assert np.signbit(ends[3:]).tolist() == [False, True]
-
-
 def _with_mpmath(name: str) -> Callable[[Any], Any]:
     mp = pytest.importorskip("mpmath")
     half = mp.mpf(1) / 2
@@ -71,6 +54,8 @@ def _with_mpmath(name: str) -> Callable[[Any], Any]:
         "i1e": lambda x: mp.besseli(1, x) * mp.exp(-abs(x)),
         "erfcx": lambda x: mp.exp(x * x) * mp.erfc(x),
         "ndtr": lambda x: half * mp.erfc(-x * mp.sqrt(half)),
+        "gelu": lambda x: x * mp.ncdf(x),
+        "gelu_slope": lambda x: mp.ncdf(x) + x * mp.npdf(x),
         "log_ndtr": lambda x: (
             mp.log1p(-half * mp.erfc(x * mp.sqrt(half))) if x > 0 else mp.log(half * mp.erfc(-x * mp.sqrt(half)))
         ),
@@ -82,7 +67,7 @@ def _with_mpmath(name: str) -> Callable[[Any], Any]:
     return named.get(name) or getattr(mp, name.replace("arc", "a"))
 
 
-LOOSE = {"erfcx", "i0", "i0e", "i1", "i1e", "log_ndtr", "ndtr"}  # in float64 within four units
+LOOSE = {"erfcx", "gelu", "gelu_slope", "i0", "i0e", "i1", "i1e", "log_ndtr", "ndtr"}  # in float64 within four units
 
 
 @pytest.mark.parametrize("name", [name for name in SINGLE if name not in NARROW])
@@ -94,6 +79,8 @@ def test_float64_is_within_two_units_of_mpmath(name: str) -> None:
     x = np.concatenate([draw.uniform(-2, 2, 400), draw.uniform(-40, 40, 200), draw.uniform(0, 1, 100) * scales])
     if not name.startswith(("log", "arc")) or name == "log_ndtr":
         x = x[np.abs(x) < 1000]
+    if name == "gelu_slope":
+        x = x[np.abs(x + 0.75) > 0.5]  # beside its zero it is a difference
     units = 4 if name in LOOSE else 2
     with mp.workprec(200):
         for at, found in zip(x.tolist(), kernel(name)(x).tolist(), strict=True):
@@ -147,8 +134,13 @@ def test_special_values_are_those_of_torch(name: str, dtype: str) -> None:
     import torch
 
     found = kernel(name)(np.array(SPECIAL, dtype))
-    function = getattr(torch, name, None) or getattr(torch.special, name)
-    right = function(torch.tensor(SPECIAL, dtype=getattr(torch, dtype))).numpy()
+    named = {
+        "gelu": torch.nn.functional.gelu,
+        "gelu_slope": lambda x: torch.ops.aten.gelu_backward(torch.ones_like(x), x),
+    }
+    function = named.get(name) or getattr(torch, name, None) or getattr(torch.special, name)
+    # one by one: its vectors have another gelu of infinity
+    right = torch.stack([function(x) for x in torch.tensor(SPECIAL, dtype=getattr(torch, dtype))]).numpy()
     # torch takes a detour over infinity, and finds 0
     right[(name == "sigmoid") & (right == 0)] = found[(name == "sigmoid") & (right == 0)]
     for at, got, want in zip(SPECIAL, found, right, strict=True):

@@ -8,7 +8,7 @@ import pytest
 import retrograd as rg
 import retrograd.nn.functional as F  # noqa: N812 - torch's name
 from retrograd import _thresholds
-from retrograd._native import blas, machine, nests, patches
+from retrograd._native import blas, direct, machine, nests, patches
 
 CONVOLUTIONS = [
     ((5, 3, 12, 13), (4, 3, 3, 3), {}),
@@ -42,8 +42,9 @@ def convolved(library, shape, kernel, options, dtype="float64") -> list[np.ndarr
 
 
 def all_by_kernels(monkeypatch) -> list[str]:
-    """Let kernels take everything; returns the list of those that will have been called."""
+    """Let these kernels take everything; returns the list of those that will have been called."""
     monkeypatch.setattr(nests, "NATIVE", 1)
+    monkeypatch.setattr(direct, "takes", lambda *_: False)
     used: list[str] = []
     for name in ("convolve", "convolve_weight", "convolve_input"):
         inner = getattr(patches, name)

@@ -8,7 +8,8 @@ import scipy.special
 
 import retrograd as rg
 import retrograd.nn.functional as F  # noqa: N812 - torch's name
-from retrograd._core import kernels, parallel
+from retrograd import _thresholds
+from retrograd._core import parallel
 
 MODES = ["none", "tanh"]
 
@@ -33,7 +34,9 @@ def gelu_and_slope(x: np.ndarray, approximate: str) -> tuple[np.ndarray, np.ndar
 
 
 @pytest.mark.parametrize("approximate", MODES)
-@pytest.mark.parametrize("count", [1, 3, kernels.LARGE - 1, kernels.LARGE, kernels.BLOCK + 1, parallel.WIDE + 5])
+@pytest.mark.parametrize(
+    "count", [1, 3, _thresholds.LARGE - 1, _thresholds.LARGE, _thresholds.KERNEL_BLOCK + 1, parallel.WIDE + 5]
+)
 def test_gelu_is_exact_at_every_size(approximate, count) -> None:
     x = np.random.default_rng(0).uniform(-9, 9, count).astype(np.float32)
     wanted = gelu_in_float64(x, approximate)
@@ -47,8 +50,8 @@ def test_gelu_is_exact_at_every_size(approximate, count) -> None:
 def test_gelu_at_the_borders_of_blocks(approximate) -> None:
     x = np.random.default_rng(1).normal(size=2 * parallel.WIDE + 3).astype(np.float32) * 3
     whole = gelu_and_slope(x, approximate)
-    for border in (parallel.BLOCK, parallel.WIDE, x.size - kernels.LARGE):
-        near = slice(border - kernels.LARGE, border + kernels.LARGE)
+    for border in (parallel.BLOCK, parallel.WIDE, x.size - _thresholds.LARGE):
+        near = slice(border - _thresholds.LARGE, border + _thresholds.LARGE)
         for got, alone in zip(whole, gelu_and_slope(x[near], approximate), strict=True):
             np.testing.assert_allclose(
                 got[near], alone, rtol=2e-7, atol=2e-7

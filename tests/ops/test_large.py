@@ -9,9 +9,10 @@ import pytest
 import scipy.special
 
 import retrograd as rg
-from retrograd._core import kernels, passes
+from retrograd import _thresholds
+from retrograd._core import passes
 
-COUNT = 2 * kernels.BLOCK + 17  # the last block is a short one
+COUNT = 2 * _thresholds.KERNEL_BLOCK + 17  # the last block is a short one
 SPECIAL = np.array(
     [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 3e38, -3e38, 0.5, -0.5, 1e-8, 20.0, -20.0, 65519.0],
     np.float32,

@@ -14,7 +14,7 @@ import retrograd
 from retrograd import _thresholds
 from retrograd._core import parallel
 from retrograd._native import machine, program
-from retrograd.optim import _plan
+from retrograd.optim import _plan, _step
 from retrograd.optim._plan import Number, as_arrays, plan_for
 from retrograd.optim.adam import Adam, adam_rule
 from retrograd.optim.adamax import adamax_rule
@@ -109,6 +109,60 @@ def test_a_kernel_does_what_the_calls_of_the_plan_do() -> None:
     plan.update(rows, plan.numbers(ADAM))
     for mine, other in zip(rows, by_calls, strict=True):
         np.testing.assert_array_equal(mine, other)  # bit for bit: neither takes liberties with arithmetic
+
+
+@pytest.mark.skipif(not machine.is_available(), reason="llvmlite is not installed")
+@pytest.mark.parametrize("dtype", [retrograd.bfloat16, retrograd.float16])
+@pytest.mark.parametrize(("name", "options"), [
+    ("SGD", {"momentum": 0.9, "weight_decay": 0.1, "nesterov": True}), ("Adam", {"weight_decay": 0.1, "amsgrad": True}),
+    ("AdamW", {"maximize": True}), ("RMSprop", {"momentum": 0.9, "centered": True}), ("Adagrad", {"weight_decay": 0.1}), ("Adadelta", {}),
+    ("Adamax", {"weight_decay": 0.1}), ("NAdam", {"weight_decay": 0.1}), ("RAdam", {}), ("Rprop", {}), ("ASGD", {"weight_decay": 0.1}),
+])  # fmt: skip
+def test_large_parameters_of_half_precision_are_rounded_as_tensors_are(
+    monkeypatch: Any, dtype: Any, name: str, options: dict[str, Any]
+) -> None:
+    """A kernel rounds after each operation of the rule, not once at its end."""
+    found = []
+    for large in (_step.LARGE, 1 << 40):
+        monkeypatch.setattr(_step, "LARGE", large)
+        made = np.random.default_rng(0)
+
+        def numbers(made: Any = made) -> Any:
+            return retrograd.from_numpy(made.uniform(0.5, 2, 9_001)).to(dtype)
+
+        params = [retrograd.nn.Parameter(numbers()) for _ in range(2)]
+        optimizer = getattr(retrograd.optim, name)(params, lr=1e-2, **options)
+        for _ in range(3):
+            for p in params:
+                p.grad = numbers() * 0.1
+            optimizer.step()
+        kernels = [slot.kernel for slot in optimizer._slots.values()]
+        assert len(kernels) == (0 if large > 1 << 30 else 2)
+        assert None not in kernels
+        state = optimizer.state[params[1]].values()
+        found.append([*params, *[one for one in state if one.dtype == dtype]])
+    for a, b in zip(*found, strict=True):  # a sum of three may end beside a tie
+        assert ((a != b).sum() <= a.numel() / 500).item(), (a != b).sum()
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(("name", "options"), [
+    ("Adam", {"weight_decay": 0.1}), ("AdamW", {"amsgrad": True}), ("Adagrad", {"weight_decay": 0.1}),
+])  # fmt: skip
+def test_fused_steps_of_half_precision_round_once_as_torchs(name: str, options: dict[str, Any]) -> None:
+    """On CPUs torch 2.13's fused steps leave bfloat16, and its fused SGD float16 as well, as they were: nothing to compare with."""
+    torch = pytest.importorskip("torch")
+    found = []
+    for library in (retrograd, torch):
+        made = np.random.default_rng(0)
+        p = library.nn.Parameter(library.from_numpy(made.uniform(0.5, 2, 9_001)).to(library.float16))
+        optimizer = getattr(library.optim, name)([p], lr=1e-2, fused=True, **options)
+        for _ in range(3):
+            p.grad = library.from_numpy(made.uniform(-1, 1, 9_001)).to(p.dtype)
+            optimizer.step()
+        found.append(p.detach().double().numpy())
+    assert (found[0] != found[1]).mean() < 0.02
+    np.testing.assert_allclose(*found, rtol=0.008)
 
 
 def test_large_parameters_on_the_same_memory_are_updated_one_after_another() -> None:

@@ -7,7 +7,7 @@ alike. NumPy and CuPy share one implementation, because CuPy follows NumPy's sig
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any
 
 import ml_dtypes
@@ -18,7 +18,7 @@ from .._dtypes import STORED_NUMBERS, complex32
 from .._dtypes import dtype as torch_dtype
 from .._stored import convert
 from .._thresholds import NATIVE
-from . import kernels, passes
+from . import passes
 
 HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 SINGLE = np.dtype(np.float32)
@@ -88,9 +88,12 @@ def _quick_where(condition: Any, x: Any, y: Any) -> Any:
     """Choose; NumPy branches on every element, which a kernel does not."""
     if type(condition) is not np.ndarray or condition.size < _thresholds.NATIVE_SLOW:  # it may be a Python bool
         return np.where(condition, x, y)
-    large: Any = native.library("where", np.where)
-    numpy_namespace.where = large.of_any_size
-    return large.of_any_size(condition, x, y)
+    return _large_where()(condition, x, y)
+
+
+@cache
+def _large_where() -> Any:
+    return native.library("where", np.where).of_any_size
 
 
 class ArrayNamespace:
@@ -108,8 +111,7 @@ class ArrayNamespace:
         if module is np:
             self.where = _quick_where
         self.power = in_float32(module.power)
-        for name in ("erf", "matmul"):
-            setattr(self, name, in_float32(getattr(self, f"_{name}")))
+        self.erf, self._matmul_wide = in_float32(self._erf), in_float32(self._matmul)
 
     def __getattr__(self, name: str) -> Any:
         """Find a primitive's own implementation, so that `xp` has the same names over raw arrays as over any other."""
@@ -175,15 +177,15 @@ class ArrayNamespace:
         return self.power(x, exponent)
 
     def remainder_of(self, x: Any, y: Any) -> Any:
-        rest = kernels.divided(x, y, np.floor, True) if getattr(x, "size", 0) >= passes.LARGE else None
+        rest = native.divided(x, y, "floor", rest=True) if getattr(x, "size", 0) >= passes.LARGE else None
         return self.module.remainder(x, y) if rest is None else rest
 
     def remainder_towards_zero(self, x: Any, y: Any) -> Any:
-        rest = kernels.divided(x, y, np.trunc, True) if getattr(x, "size", 0) >= passes.LARGE else None
+        rest = native.divided(x, y, "trunc", rest=True) if getattr(x, "size", 0) >= passes.LARGE else None
         return self.module.fmod(x, y) if rest is None else rest
 
     def floor_divide(self, x: Any, y: Any) -> Any:
-        whole = kernels.divided(x, y, np.floor, False) if getattr(x, "size", 0) >= passes.LARGE else None
+        whole = native.divided(x, y, "floor", rest=False) if getattr(x, "size", 0) >= passes.LARGE else None
         return self.module.floor_divide(x, y) if whole is None else whole
 
     def round(self, x: Any, *, decimals: int = 0) -> Any:
@@ -302,6 +304,11 @@ class ArrayNamespace:
         return passes.triangle(x, upper, k)
 
     # ---- linear algebra ----
+    def matmul(self, x: Any, y: Any) -> Any:
+        if x.dtype.itemsize == 2 and (found := product_of_halves(x, y)) is not None:
+            return found
+        return self._matmul_wide(x, y)
+
     def _matmul(self, x: Any, y: Any) -> Any:
         if x.shape[-1:] == (1,) and x.ndim > 1 < y.ndim and x.shape[-2] * y.shape[-1] >= passes.LARGE:
             return x * y  # an outer product, at which BLAS takes ten times as long
@@ -322,6 +329,15 @@ class ArrayNamespace:
 
     def ones(self, *, shape: tuple[int, ...], dtype: Any) -> Any:
         return self.module.ones(shape, dtype)
+
+
+def product_of_halves(x: Any, y: Any, bias: Any = None) -> Any:
+    """Multiply matrices of bfloat16 by a kernel, and add a bias to rows; None where there is none for them."""
+    if x.size < _thresholds.SMALL_MATRIX:
+        return None
+    from .._native.half_products import multiplied
+
+    return multiplied(x, y, bias)
 
 
 def _turned_back(x: Any) -> Any:

@@ -39,7 +39,7 @@ from . import heap as heap
 from . import numpy_namespace as numpy_vocabulary
 from .arrays import LEVEL_TYPES, Batched, Dual, LevelArray, operators, raw_leaf, samples_apart
 from .levels import DUAL, Level
-from .numpy_namespace import _NUMPY_TYPES, declared, is_half, numpy_namespace, raw_namespace
+from .numpy_namespace import _NUMPY_TYPES, SINGLE, cast, declared, is_half, numpy_namespace, raw_namespace
 from .shown import Shown
 
 ELEMENTWISE, LINEAR, MULTILINEAR, GENERAL, FUSED = "elementwise", "linear", "multilinear", "general", "fused"
@@ -265,8 +265,7 @@ class Primitive(Shown):
                 break
         if self.widens and is_half(args[0].dtype):
             half = args[0].dtype
-            out = self.implementation(xp, args[0].astype(np.float32), *args[1:], **params)  # type: ignore[misc]
-            return out.astype(half)
+            return cast(self.implementation(xp, cast(args[0], SINGLE), *args[1:], **params), half)  # type: ignore[misc]
         if self.implementation is None:
             if self.exact and xp is numpy_namespace:
                 return self._exactly(args, params)

@@ -27,7 +27,7 @@ from .. import _errors
 from .._core import primitive as core
 from .._core.arrays import NO_LEVELS, LevelArray
 from .._core.levels import creation_numbers
-from .._core.numpy_namespace import _NUMPY_TYPES, numpy_namespace, raw_namespace
+from .._core.numpy_namespace import _NUMPY_TYPES, SINGLE, cast, is_half, numpy_namespace, raw_namespace
 from .._core.primitive import ELEMENTWISE, Primitive, vocabulary
 from .._core.shown import OURS, given
 from .._ops.levels import add_levels
@@ -442,6 +442,8 @@ class Node:
             return primitive.large_backward(values, g, edges)
         if plain and not elementwise and primitive.plain_rules and (meta is None or type(meta) is PackedMeta):
             return self._by_plain_rules(g, edges, values)
+        if primitive.widens and xp is numpy_namespace and meta is not None and _are_halves(meta):
+            g, values = _widened(g), _Widened(values)
         conjugate = elementwise and meta is not None and meta.complex and not primitive.self_adjoint
         if conjugate:
             g = xp.conj(g)
@@ -474,6 +476,25 @@ class Node:
             return None
         facts = (InputFacts(x.shape, x.dtype, NO_LEVELS), InputFacts(y.shape, y.dtype, NO_LEVELS))
         return Meta(facts, NO_LEVELS, False)
+
+
+def _are_halves(meta: Meta) -> bool:
+    """Tell whether the inputs are of half precision; what hooks give back of others is computed with as it is, as in torch."""
+    return all(facts is None or is_half(facts.dtype) for facts in meta.inputs)
+
+
+def _widened(value: Any) -> Any:
+    return cast(value, SINGLE) if isinstance(value, NDARRAY | np.generic) and is_half(value.dtype) else value
+
+
+class _Widened:
+    """Saved values as rules read them where half precision is computed in float32; edges round the gradients."""
+
+    def __init__(self, values: Any) -> None:
+        self._values = values
+
+    def __getattr__(self, name: str) -> Any:
+        return _widened(getattr(self._values, name))
 
 
 def _with_needed(node: Node, edges: Any, values: Any) -> Any:

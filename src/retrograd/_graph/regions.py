@@ -93,7 +93,7 @@ def pairs_of_region(first: Any, g: np.ndarray, freed: Freed | None, reuse: bool)
         formula = _formulas[key] = _formula(steps, untouched, numbers)
     out = None
     if reuse and True not in untouched:
-        out = [*[np.empty(g.shape, g.dtype) for _ in exits[1:]], g]
+        out = [*[None for _ in exits[1:]], g]
     results = iter(
         formula.large(numpy_namespace, [g, *[value for _, value in operands.values()]], params, out)
         if False in untouched

@@ -14,16 +14,18 @@ import numpy as np
 
 from .. import _thresholds
 from .._core.numpy_namespace import install_native, numpy_namespace
+from .._settings import get_num_threads
 from . import machine
-from .program import Formula
+from .program import Formula, formula
 from .trace import HALVES, STORAGE, TracedNamespace
 
 NDARRAY = np.ndarray
-# what NumPy does in all lanes of the processor
-QUICK: Final = frozenset(
-    """add subtract multiply divide negative abs sqrt square maximum minimum floor ceil trunc rint exp log sin cos tanh equal not_equal
-    less less_equal greater greater_equal isnan isinf isfinite""".split()  # noqa: SIM905 - names read better as text
+# what NumPy does in all lanes of the processor, and with the same bits
+EXACT: Final = frozenset(
+    """add subtract multiply divide negative abs sqrt square maximum minimum floor ceil trunc rint equal not_equal less less_equal greater
+    greater_equal isnan isinf isfinite""".split()  # noqa: SIM905 - names read better as text
 )
+QUICK: Final = EXACT | {"exp", "log", "sin", "cos", "tanh"}
 FLOATS: Final = {
     dtype: storage in HALVES for dtype, storage in STORAGE.items() if storage[-3:] in ("f16", "f32", "f64")
 }
@@ -35,7 +37,11 @@ class Library:
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name, self.function = name, function
         self.start = _thresholds.WIDE if name in QUICK else _thresholds.NATIVE_SLOW
+        self.is_exact = name in EXACT
         self.formulas: dict[Any, Formula] = {}  # by the operands that are numbers
+        self.ways: dict[
+            Any, Any
+        ] = {}  # by the types of operands: a formula, and which of them are its arrays and its numbers
 
     def of_any_size(self, *operands: Any) -> Any:
         """Compute by a kernel if an array is large."""
@@ -48,18 +54,33 @@ class Library:
 
     def large(self, *operands: Any) -> Any:
         """Compute by a kernel, if operands are floats of one dtype, truth values and numbers."""
+        key = tuple([o.dtype.num if type(o) is NDARRAY else type(o) for o in operands])
+        way = self.ways.get(key, self)
+        if way is self:
+            way = self.ways[key] = self._way(operands)
+        if way is None:
+            return self.function(*operands)
+        formula, places, numbers, is_half = way
+        arrays = [operands[k] for k in places]
+        alike = arrays[0].shape == arrays[-1].shape and arrays[0].nbytes < _thresholds.STREAMED
+        if alike and self.is_exact and not is_half and get_num_threads() == 1:
+            return self.function(*operands)  # memory is all that takes time, and NumPy's call takes less
+        return formula.large(numpy_namespace, arrays, {f"n{k}": operands[k] for k in numbers})
+
+    def _way(self, operands: Sequence[Any]) -> Any:
+        """Return how operands of such types are computed: see `ways`; None if no kernel is for them."""
         numbers = tuple([not isinstance(o, NDARRAY | np.generic) for o in operands])
         dtypes = {o.dtype for o, number in zip(operands, numbers, strict=True) if not number} - {_TRUTH}
         if len(dtypes) != 1 or not dtypes <= FLOATS.keys() or any(type(o) is complex for o in operands):
-            return self.function(*operands)
+            return None
         # the first array says which precision a result has
         order = sorted(range(len(operands)), key=lambda k: numbers[k] or operands[k].dtype == _TRUTH)
         key = numbers, tuple(order)
         formula = self.formulas.get(key)
         if formula is None:
             formula = self.formulas[key] = self._formula(numbers, order)
-        params = {f"n{k}": operands[k] for k in order if numbers[k]}
-        return formula.large(numpy_namespace, [operands[k] for k in order if not numbers[k]], params)
+        arrays = [k for k in order if not numbers[k]]
+        return formula, arrays, [k for k in order if numbers[k]], FLOATS[dtypes.pop()]
 
     def _formula(self, numbers: Sequence[bool], order: Sequence[int]) -> Formula:
         places = [k for k in order if not numbers[k]]
@@ -86,18 +107,48 @@ def library(name: str, function: Callable[..., Any]) -> Library | None:
     return Library(name, function) if name in FUNCTIONS else None
 
 
-_casts: dict[str, Formula] = {}
+@formula
+def _quotient(xp: Any, x: Any, y: Any, *, rounded: str, rest: bool) -> Any:
+    # in float64 the product of a float32 and a whole number below 2^29 is exact, and so is the difference
+    wide, divisor = xp.astype(x, dtype=np.float64), xp.astype(y, dtype=np.float64)
+    whole = getattr(xp, rounded)(wide / divisor)
+    return xp.astype(wide - whole * divisor if rest else whole, dtype=np.float32)
+
+
+def divided(x: Any, y: Any, rounded: str, *, rest: bool) -> np.ndarray | None:
+    """Compute q = rounded(x / y) of many numbers of float32, or the rest x - y q; None where it cannot, or not exactly."""
+    if type(y) in (int, float):
+        y = np.float32(y)
+    if x.dtype != np.float32 or getattr(y, "dtype", None) != np.float32 or y.shape not in ((), x.shape):
+        return None
+    smallest = np.abs(y).min()
+    if not smallest or not max(x.max(), -x.min()) / smallest < 1 << 27:  # or NaN
+        return None
+    return _quotient.large(numpy_namespace, (x, y), {"rounded": rounded, "rest": rest})  # type: ignore[no-any-return]
+
+
+@formula
+def _doubled(xp: Any, x: Any) -> Any:
+    return xp.astype(x, dtype=np.float64)
+
+
+_casts: dict[str, Formula] = {"f64": _doubled}
 
 
 def cast(x: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
-    """Convert a large array to another dtype: between half precision and float32 by a kernel."""
+    """Convert a large array to another dtype: from and to half precision by a kernel."""
     before, after = STORAGE.get(x.dtype), STORAGE.get(dtype)
-    narrow = {before, after}
-    if len(narrow) != 2 or not narrow <= {"f16", "bf16", "f32"} or not machine.is_available():
+    both = {before, after}
+    if (
+        len(both) != 2
+        or not both <= {"f16", "bf16", "f32", "f64"}
+        or both == {"f32", "f64"}
+        or not machine.is_available()
+    ):
         return x.astype(dtype)
     formula = _casts.get(str(after))
     if formula is None:
-        formula = _casts[str(after)] = Formula(lambda xp, x: x, (), ())
+        formula = _casts[str(after)] = Formula(lambda xp, x: xp.astype(x, dtype=np.float32), (), ())
         formula.stored = after
     return formula.large(None, [x], {})  # type: ignore[no-any-return]
 

@@ -10,7 +10,7 @@ import struct
 from typing import Any, Final
 
 from .expression import FLOATS, WIDTH
-from .loops import LANES, Carried, Function, Loop, Step
+from .loops import Carried, Function, Loop, Step
 
 TYPES: Final = {
     "f32": "float", "f64": "double", "i1": "i1", "i8": "i8", "u8": "i8", "i16": "i16", "u16": "i16", "i32": "i32", "u32": "i32",
@@ -71,8 +71,59 @@ COMPARED: Final = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oe
 COMPARED_INTEGERS: Final = {"lt": "{u}lt", "le": "{u}le", "gt": "{u}gt", "ge": "{u}ge", "eq": "eq", "ne": "ne"}
 # what is said of a loop of few turns
 SHORT: Final = ('!{!"llvm.loop.vectorize.predicate.enable", i1 true}', '!{!"llvm.loop.interleave.count", i32 1}')
-# and of one whose turns are known, before LLVM makes vectors of them
+# of one whose turns are known, before LLVM makes vectors of them
 WHOLE: Final = ('!{!"llvm.loop.unroll.disable"}',)
+# and of one whose values take all registers
+SINGLE: Final = ('!{!"llvm.loop.interleave.count", i32 1}', '!{!"llvm.loop.unroll.disable"}')
+
+# Numbers of w bytes to memory past the cache: 64 bytes at a time from the first line that is whole, one by one before and behind.
+STREAM: Final = """define internal void @stream_{w}(ptr noalias %to, ptr noalias %from, i64 %count) #0 {{
+entry:
+  %address = ptrtoint ptr %to to i64
+  %number = udiv exact i64 %address, {w}
+  %before = sub i64 0, %number
+  %missing = and i64 %before, {mask}
+  %first = call i64 @llvm.umin.i64(i64 %missing, i64 %count)
+  %rest = sub i64 %count, %first
+  %inside = and i64 %rest, -{n}
+  %last = add i64 %first, %inside
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %i_next, %one ]
+  %i_more = icmp ult i64 %i, %first
+  br i1 %i_more, label %one, label %lines
+one:
+  %i_from = getelementptr {t}, ptr %from, i64 %i
+  %i_to = getelementptr {t}, ptr %to, i64 %i
+  %i_value = load {t}, ptr %i_from, align {w}
+  store {t} %i_value, ptr %i_to, align {w}
+  %i_next = add i64 %i, 1
+  br label %head
+lines:
+  %j = phi i64 [ %first, %head ], [ %j_next, %line ]
+  %j_more = icmp ult i64 %j, %last
+  br i1 %j_more, label %line, label %tail
+line:
+  %j_from = getelementptr {t}, ptr %from, i64 %j
+  %j_to = getelementptr {t}, ptr %to, i64 %j
+  %j_value = load <8 x i64>, ptr %j_from, align {w}
+  store <8 x i64> %j_value, ptr %j_to, align 64, !nontemporal !{{i32 1}}
+  %j_next = add i64 %j, {n}
+  br label %lines
+tail:
+  %k = phi i64 [ %last, %lines ], [ %k_next, %some ]
+  %k_more = icmp ult i64 %k, %count
+  br i1 %k_more, label %some, label %done
+some:
+  %k_from = getelementptr {t}, ptr %from, i64 %k
+  %k_to = getelementptr {t}, ptr %to, i64 %k
+  %k_value = load {t}, ptr %k_from, align {w}
+  store {t} %k_value, ptr %k_to, align {w}
+  %k_next = add i64 %k, 1
+  br label %tail
+done:
+  ret void
+}}"""
 
 
 def _number(value: Any, type: str) -> str:
@@ -90,6 +141,7 @@ class _Text:
         self.lines: list[str] = []
         self.names: dict[int, str] = {}
         self.intrinsics: dict[str, str] = {}
+        self.functions: dict[str, str] = {}
         self.count = 0
         self.loops = 0
         self.block = "entry"
@@ -164,7 +216,7 @@ class _Text:
             self.metadata.append(f'!{{!"llvm.loop.parallel_accesses", {group}}}')
             accesses = len(self.metadata) - 1
             hints = []
-            for hint in (*(SHORT if loop.short else ()), *(WHOLE if loop.whole else ())):
+            for hint in SHORT * loop.short + WHOLE * loop.whole + SINGLE * loop.single:
                 self.metadata.append(hint)
                 hints.append(f", !{len(self.metadata) - 1}")
             number = len(self.metadata)
@@ -239,10 +291,42 @@ class _Text:
         )
         return ""
 
+    def _tile(self, step: Step) -> str:
+        """Multiply rows of pairs of bfloat16 with a panel of columns; all sums stay in registers."""
+        rows, width = step.detail
+        name = f"tile_{rows}_{width}"
+        if name not in self.functions:
+            self.functions[name] = _tile_text(name, rows, width // 16)
+            self.intrinsics[PAIRS] = f"declare <16 x float> @{PAIRS}(<16 x float>, <32 x bfloat>, <32 x bfloat>)"
+        pointers, numbers = step.args[:4], step.args[4:]
+        given = [f"ptr {self.of(p)}" for p in pointers] + [f"i64 {self.of(n)}" for n in numbers]
+        self.line(f"call void @{name}({', '.join(given)})")
+        return ""
+
+    def _fence(self, step: Step) -> str:
+        self.line("fence seq_cst")
+        return ""
+
+    def _stream(self, step: Step) -> str:
+        """Copy a block of numbers to memory past the cache: whole lines of it, and what is before and behind them as usual."""
+        storage = step.detail
+        target, source, count = map(self.of, step.args)
+        width = BYTES[storage]
+        self.functions[f"stream_{width}"] = STREAM.format(
+            t=f"i{8 * width}", w=width, n=64 // width, mask=64 // width - 1
+        )
+        self.intrinsics["llvm.umin.i64"] = "declare i64 @llvm.umin.i64(i64, i64)"
+        self.line(f"call void @stream_{width}(ptr {target}, ptr {source}, i64 {count})")
+        return ""
+
     def _access(self) -> str:
         return f", !llvm.access.group {self.group[-1]}" if self.group else ""
 
-    def _place(self, base: Any, index: Any, storage: str) -> str:
+    def _place(self, step: Step) -> str:
+        base, index = step.args
+        return self._element(base, index, step.detail)
+
+    def _element(self, base: Any, index: Any, storage: str) -> str:
         if index is None:
             return self.of(base)
         return self.put(f"getelementptr {STORED[storage]}, ptr {self.of(base)}, i64 {self.of(index)}")
@@ -250,7 +334,7 @@ class _Text:
     def _load(self, step: Step) -> str:
         base, index = step.args
         storage = step.detail
-        place = self._place(base, index, storage)
+        place = self._element(base, index, storage)
         raw = self.put(f"load {STORED[storage]}, ptr {place}, align {BYTES[storage]}{self._access()}")
         if storage in HALF:
             return self._converted(self._from_half(raw, storage), "f32", step.type)
@@ -259,12 +343,12 @@ class _Text:
         return self._converted(raw, storage, step.type)
 
     def _store(self, step: Step) -> str:
-        base, index, value = step.args
+        base, index, value, *exact = step.args
         storage = step.detail
-        place = self._place(base, index, storage)
+        place = self._element(base, index, storage)
         text = self.of(value)
         if storage in HALF:
-            text = self._to_half(self._converted(text, value.type, "f32"), storage)
+            text = self._to_half(self._converted(text, value.type, "f32"), storage, bool(exact))
         elif storage == "i1":
             text = self.put(f"zext i1 {self._converted(text, value.type, 'i1')} to i8")
         else:
@@ -281,12 +365,14 @@ class _Text:
         wide = self.put(f"zext i16 {raw} to i32")
         return self.put(f"bitcast i32 {self.put(f'shl i32 {wide}, 16')} to float")
 
-    def _to_half(self, value: str, storage: str) -> str:
-        """Round; bfloat16 is the upper half of the bits, ties to even, and a NaN stays one."""
+    def _to_half(self, value: str, storage: str, exact: bool = False) -> str:
+        """Round; bfloat16 is the upper half of the bits, ties to even, and a NaN stays one. `exact`: there is nothing to round."""
         if storage == "f16":
             return self.put(f"fptrunc float {value} to half")
         bits = self.put(f"bitcast float {value} to i32")
         above = self.put(f"lshr i32 {bits}, 16")
+        if exact:
+            return self.put(f"trunc i32 {above} to i16")
         odd = self.put(f"and i32 {above}, 1")
         half = self.put(f"add i32 {odd}, 32767")
         rounded = self.put(f"lshr i32 {self.put(f'add i32 {bits}, {half}')}, 16")
@@ -340,6 +426,61 @@ class _Text:
         return number if WIDTH[wide] == WIDTH[after] else self.put(f"trunc {wide} {number} to {TYPES[after]}")
 
 
+PAIRS: Final = "llvm.x86.avx512bf16.dpbf16ps.512"
+
+
+def _tile_text(name: str, rows: int, vectors: int) -> str:
+    """Return the function that sums up a tile: (rows, panel, start, out, pairs, bytes from pair to pair, from row to row, of out)."""
+    cells = [(r, v) for r in range(rows) for v in range(vectors)]
+    lines = [
+        f"define internal void @{name}(ptr %x, ptr %y, ptr %start, ptr %out, i64 %pairs, i64 %x_pair, i64 %x_row, i64 %out_row) #0 {{",
+        "entry:",
+    ]
+    for v in range(vectors):
+        lines += [
+            f"  %start{v} = getelementptr i8, ptr %start, i64 {64 * v}",
+            f"  %first{v} = load <16 x float>, ptr %start{v}, align 4",
+        ]
+    for r in range(rows):
+        lines += [f"  %row{r} = mul i64 %x_row, {r}", f"  %x{r} = getelementptr i8, ptr %x, i64 %row{r}"]
+    lines += ["  br label %loop", "loop:", "  %k = phi i64 [ 0, %entry ], [ %k_next, %loop ]"]
+    for r, v in cells:
+        lines.append(f"  %sum{r}_{v} = phi <16 x float> [ %first{v}, %entry ], [ %next{r}_{v}, %loop ]")
+    lines += [f"  %y_at = mul i64 %k, {64 * vectors}", "  %x_at = mul i64 %k, %x_pair"]
+    for v in range(vectors):
+        lines += [
+            f"  %y_at{v} = add i64 %y_at, {64 * v}",
+            f"  %y{v} = getelementptr i8, ptr %y, i64 %y_at{v}",
+            f"  %column{v} = load <32 x bfloat>, ptr %y{v}, align 4",
+        ]
+    for r in range(rows):
+        lines += [
+            f"  %pair_at{r} = getelementptr i8, ptr %x{r}, i64 %x_at",
+            f"  %pair{r} = load i32, ptr %pair_at{r}, align 2",
+            f"  %one{r} = insertelement <16 x i32> poison, i32 %pair{r}, i64 0",
+            f"  %all{r} = shufflevector <16 x i32> %one{r}, <16 x i32> poison, <16 x i32> zeroinitializer",
+            f"  %spread{r} = bitcast <16 x i32> %all{r} to <32 x bfloat>",
+        ]
+        for v in range(vectors):
+            operands = f"<16 x float> %sum{r}_{v}, <32 x bfloat> %spread{r}, <32 x bfloat> %column{v}"
+            lines.append(f"  %next{r}_{v} = call <16 x float> @{PAIRS}({operands})")
+    lines += [
+        "  %k_next = add i64 %k, 1",
+        "  %more = icmp ult i64 %k_next, %pairs",
+        "  br i1 %more, label %loop, label %done",
+        "done:",
+    ]
+    for r, v in cells:
+        lines += [
+            f"  %to{r}_{v} = mul i64 %out_row, {r}",
+            f"  %into{r}_{v} = add i64 %to{r}_{v}, {32 * v}",
+            f"  %out{r}_{v} = getelementptr i8, ptr %out, i64 %into{r}_{v}",
+            f"  %rounded{r}_{v} = fptrunc <16 x float> %next{r}_{v} to <16 x bfloat>",
+            f"  store <16 x bfloat> %rounded{r}_{v}, ptr %out{r}_{v}, align 2",
+        ]
+    return "\n".join([*lines, "  ret void", "}"])
+
+
 def render(function: Function, name: str) -> str:
     """Return the text of a module with one function: name(cells, sizes, scalars, low, high).
 
@@ -347,9 +488,10 @@ def render(function: Function, name: str) -> str:
     """
     text = _Text()
     text.body(function.body)
-    scratch = [f"  %scratch{k} = alloca [{LANES} x i64], align 64" for k in range(function.scratch)]
+    scratch = [f"  %scratch{k} = alloca [{function.length} x i64], align 64" for k in range(function.scratch)]
     lines = [
         *text.intrinsics.values(),
+        *text.functions.values(),
         f"define void @{name}(ptr noalias %cells, ptr noalias %sizes, ptr noalias %scalars, i64 %low, i64 %high) #0 {{",
         "entry:",
         *scratch,

@@ -25,6 +25,7 @@ from .expression import I64, Expr
 
 SPILL: Final = 10  # operations: a value that takes as many is quicker stored and read again than computed again
 LANES: Final = 256  # numbers of a block of lanes: a few arrays of them stay in the first cache
+STREAMED: Final = 2048  # numbers of a block that is streamed
 
 # what a reduction begins with, by its operation
 _INFINITY = float("inf")
@@ -68,7 +69,8 @@ class Loop:
     """Count from `begin` to `end`; `free` says that its turns do not depend on one another, but for what is carried.
 
     `short` says that turns are few: what is left over of the last vector is worth a masked one. `whole` says that their number is known
-    and makes whole vectors: they are not to be written out one by one.
+    and makes whole vectors: they are not to be written out one by one. `single` says that a turn has as many values as there are
+    registers: one vector is computed at a time.
     """
 
     index: Step
@@ -79,6 +81,7 @@ class Loop:
     body: list[Any] = field(default_factory=list)
     short: bool = False
     whole: bool = False
+    single: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,7 @@ class Output:
     level: str  # "element", "row", "column", "room"
     operand: Operand
     reduction: str = ""  # of a column: how the values of items are joined
+    streamed: bool = False  # an element: its memory is not read before it is written, nor kept in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,8 @@ class Function:
     """A kernel as loops: `body` reads its arguments by steps "pointer", "size", "scalar" and "bound" (of the items)."""
 
     body: list[Any]
-    scratch: int  # arrays of LANES numbers
+    scratch: int  # arrays of numbers
+    length: int = LANES  # of these arrays
 
 
 class _Writer:
@@ -163,12 +168,14 @@ class _Lowering:
         if kernel.form == "rows":
             expanded = _with_quick_extremes(expanded)
         self.outputs = [
-            Output(v, o.level, o.operand, o.reduction) for v, o in zip(expanded, kernel.outputs, strict=True)
+            Output(v, o.level, o.operand, o.reduction, o.streamed)
+            for v, o in zip(expanded, kernel.outputs, strict=True)
         ]
         self.needed = ex.nodes_of(*[o.value for o in self.outputs])
         self.depth: dict[Expr, int] = {}
         for node in self.needed:
             self.depth[node] = self._depth_of(node)
+        self.rooms: dict[int, Any] = {}  # outputs that are streamed: where a block of them is collected
         self.row: dict[Expr, Any] = {}  # values that stay the same in an item
         self.pieces: dict[Expr, Any] = {}  # lanes: scratch arrays of values of the row
         self.kept: tuple[Expr, int] | None = (
@@ -242,7 +249,9 @@ class _Lowering:
         else:
             self._rows()
         w.at = outside
-        return Function(w.body, w.scratch)
+        if self.rooms:
+            w.step("fence", "void")  # what is streamed may come later than what is written after it
+        return Function(w.body, w.scratch, STREAMED if self.rooms else LANES)
 
     # ---- values ----
     def _value(self, node: Expr, known: list[dict[Expr, Any]], where: list[Any]) -> Any:
@@ -294,13 +303,28 @@ class _Lowering:
         base, index = self._address(number, operand.inner, where)
         return self.w.step("load", type, base, index, detail=operand.storage)
 
-    def _store(self, number: int, value: Any, where: list[Any], joined: str | None = None) -> None:
+    def _store(self, number: int, node: Expr, value: Any, where: list[Any], joined: str | None = None) -> None:
         operand = self.outputs[number - len(self.kernel.inputs)].operand
         base, index = self._address(number, operand.inner, where)
+        if number in self.rooms:
+            base, index = self.rooms[number], self.w.step("sub", I64, where[-1], self.start)
         if joined is not None:
             before = self.w.step("load", value.type, base, index, detail=operand.storage)
             value = self.w.step(joined, value.type, before, value)
-        self.w.step("store", "void", base, index, value, detail=operand.storage)
+        exact = () if joined is not None or not self._fits(node, operand.storage) else (True,)
+        self.w.step("store", "void", base, index, value, *exact, detail=operand.storage)
+
+    def _fits(self, node: Expr, storage: str) -> bool:
+        """Tell whether a value has no more digits than its storage in half precision: it was read from there, and chosen or turned."""
+        if storage not in ("f16", "bf16"):
+            return False
+        if node.op == "input":
+            return bool(self.kernel.inputs[node.detail].storage == storage)
+        if node.op == "const":
+            return node.type == "f32" and ex.value_of(node) in (0.0, 1.0, -1.0, 0.5, -0.5)
+        if node.op in ("neg", "abs", "maximum", "minimum", "select"):
+            return all(self._fits(a, storage) for a in node.args[node.op == "select" :])
+        return node.op == "rounded" and node.detail == storage
 
     def _places(self, wanted: Iterable[Expr]) -> list[list[Expr]]:
         """Sort what has to be known inside of loops by their depth: all that a wanted value reads from an outer one."""
@@ -325,7 +349,13 @@ class _Lowering:
             (k, o) for k, o in enumerate(self.outputs, len(self.kernel.inputs)) if o.level in ("element", "column")
         ]
         if stores:
+            self.rooms = {number: self._array() for number, output in stores if output.streamed}
             self._pass([], stores)
+            for number, room in self.rooms.items():
+                storage = self._operand(number).storage
+                target = self.w.step("place", "ptr", self.bases[number], self.start, detail=storage)
+                count = self.w.step("sub", I64, self.stop, self.start)
+                self.w.step("stream", "void", target, room, count, detail=storage)
         for number, output in enumerate(self.outputs, len(self.kernel.inputs)):
             if output.level == "row":
                 value = self._value(output.value, [self.row], [])
@@ -384,7 +414,9 @@ class _Lowering:
             value = self._value(r.args[0], known, where)
             values.append(self.w.step(COMBINE[r.detail], r.type, total, value))
         for number, output in stores:
-            self._store(number, self._value(output.value, known, where), where, COMBINE.get(output.reduction))
+            self._store(
+                number, output.value, self._value(output.value, known, where), where, COMBINE.get(output.reduction)
+            )
         for loop, outside in reversed(opened):
             for carried, value in zip(loop.carried, values, strict=True):
                 carried.next = value
@@ -436,7 +468,7 @@ class _Lowering:
             where = [w.number(0)] * (self.kernel.inner - 1) + [loop.index]
             known: list[dict[Expr, Any]] = [{}]
             for number, output in rows:
-                self._store(number, self._lane_value(output.value, known, where), where)
+                self._store(number, output.value, self._lane_value(output.value, known, where), where)
             w.at = outside
 
     def _array(self) -> Any:
@@ -509,7 +541,7 @@ class _Lowering:
             value = self._lane_value(r.args[0], known, where)
             w.step("store", "void", array, lane, w.step(COMBINE[r.detail], r.type, before, value), detail=r.type)
         for number, output in stores:
-            self._store(number, self._lane_value(output.value, known, where), where)
+            self._store(number, output.value, self._lane_value(output.value, known, where), where)
         w.at = outsides[0]
 
 

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from functools import cache as cache_result
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,14 @@ def _has_instructions() -> bool:
     """
     known: dict[str, bool] = getattr(_multiarray_umath, "__cpu_features__", {})
     return not known.get("SSE2", False) or (known.get("FMA3", True) and known.get("F16C", True))
+
+
+@cache_result
+def has_pairs() -> bool:
+    """Tell whether the processor multiplies pairs of bfloat16 and adds them in float32."""
+    if not is_available() or "RETROGRAD_NATIVE_CPU" in os.environ:
+        return False
+    return "avx512_bf16" in _processor().split()
 
 
 class _Machine:
@@ -94,6 +103,12 @@ _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_c
 _loaded: dict[str, Any] = {}
 
 
+class Made:
+    """How many kernels this process has compiled or read from the cache so far, and how long that took; recordings ask."""
+
+    compiled = read = nanoseconds = 0
+
+
 def _llvm() -> _Machine:
     global _state
     if _state is None:
@@ -112,13 +127,19 @@ def _identity() -> str:
     version = [
         (entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in files if "llvmlite" in entry.name
     ]
+    processor = _processor() or f"{_llvm().cpu} {_llvm().features}"
+    return f"{version} {sys.platform} {processor} {os.environ.get('RETROGRAD_NATIVE_CPU')}"
+
+
+@cache_result
+def _processor() -> str:
+    """Return what the system says about the processor; nothing where it does not tell."""
     try:
         with open("/proc/cpuinfo") as file:
             first = file.read(8192).split("\n\n")[0].splitlines()
-        processor = " ".join(line for line in first if line.startswith(("model", "vendor", "flags", "Features", "CPU")))
     except OSError:
-        processor = f"{_llvm().cpu} {_llvm().features}"
-    return f"{version} {sys.platform} {processor} {os.environ.get('RETROGRAD_NATIVE_CPU')}"
+        return ""
+    return " ".join(line for line in first if line.startswith(("model", "vendor", "flags", "Features", "CPU")))
 
 
 def compiled(text: str) -> Any:
@@ -128,6 +149,7 @@ def compiled(text: str) -> Any:
     from . import cache, flat
 
     with lock:
+        started = perf_counter_ns()
         digest = hashlib.sha256(f"{_identity()}\n{text}".encode()).hexdigest()
         found = _loaded.get(digest)
         if found is None:
@@ -136,8 +158,13 @@ def compiled(text: str) -> Any:
             if code is None or (code[:1] == b"F" and not flat.is_possible()):
                 code = _llvm().machine_code(text, name)
                 cache.write(digest, code)
+                Made.compiled += 1
+            else:
+                Made.read += 1
             address = flat.load(code[1:]) if code[:1] == b"F" else _llvm().link(code[1:], name)
             found = _loaded[digest] = _SIGNATURE(address)
+            found.address = address  # type: ignore[attr-defined]
+            Made.nanoseconds += perf_counter_ns() - started
         return found
 
 

@@ -1,7 +1,7 @@
 """Mathematical functions, in float32 and float64, as expressions: no calls, no branches, no tables.
 
 Each function maps expressions of one float type to another of that type. A loop over it vectorises, because it consists of
-arithmetic and selections alone. Results (but for ABSOLUTE) are within 2 units in the last place of the exact ones, also where they are
+arithmetic and selections alone. Results are within 2 units in the last place of the exact ones, also where they are
 denormal, and are right for infinities, NaN and zeros of both signs. `tools/check_math.py` measures that over every float32 there is.
 The polynomials are fitted by `tools/fit_math.py`.
 """
@@ -36,6 +36,7 @@ from .special import (
     erfcx,
     erfinv,
     gelu,
+    gelu_slope,
     i0,
     i0e,
     i1,
@@ -51,10 +52,8 @@ FUNCTIONS: Final[dict[str, Callable[..., Expr]]] = {
     function.__name__: function
     for function in (
         arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, cos, cosh, digamma, erf, erfc, erfcx, erfinv, exp, exp2, expm1, gelu,
-        i0, i0e, i1, i1e, lgamma, log, log10, log1p, log2, log_ndtr, ndtr, power, sigmoid, sin, sinh, tan, tanh,
+        gelu_slope, i0, i0e, i1, i1e, lgamma, log, log10, log1p, log2, log_ndtr, ndtr, power, sigmoid, sin, sinh, tan, tanh,
     )
 }  # fmt: skip
 # those that are as exact as that in float32 only
 NARROW: Final = ("digamma", "lgamma", "log_ndtr")
-# those that are within 3 units above -0.1, and below within 1e-7 (torch's gelu: up to 1.1e-6)
-ABSOLUTE: Final = ("gelu",)

@@ -16,11 +16,11 @@ from typing import Any, Final
 import numpy as np
 
 from .. import _thresholds
-from .._core import parallel
 from .._settings import get_num_threads
 from . import machine
 from .expression import I64
 from .loops import Carried, Function, Loop, Step
+from .threads import alone, share
 from .trace import STORAGE
 
 NDARRAY = np.ndarray
@@ -149,13 +149,23 @@ class Nest:
         args = (function.step, x.step, y.step, out.step, *[self.step_of(n) for n in (*sizes, *steps)])
         self._write(Step("product", type, args, (False, turned, add)))
 
+    def tile(self, pointers: Sequence[Value], numbers: Sequence[Any], rows: int, width: int) -> None:
+        """Multiply `rows` rows of pairs of bfloat16 with a panel of `width` columns.
+
+        `pointers` are the rows, the panel, numbers to begin with and the result; `numbers` how many pairs there are, and how many bytes
+        it is from pair to pair of a row, from row to row, and from row to row of the result.
+        """
+        args = (*[p.step for p in pointers], *[self.step_of(n) for n in numbers])
+        self._write(Step("tile", "void", args, (rows, width)))
+
     # ---- loops ----
     @contextmanager
     def loop(
-        self, begin: Any, end: Any, free: bool = False, short: bool = False, whole: bool = False
+        self, begin: Any, end: Any, free: bool = False, short: bool = False, whole: bool = False, single: bool = False
     ) -> Iterator[Value]:
         """Count from `begin` to `end`; see `Loop`."""
-        loop = Loop(Step("index", I64), self.step_of(begin), self.step_of(end), free, short=short, whole=whole)
+        ends = self.step_of(begin), self.step_of(end)
+        loop = Loop(Step("index", I64), *ends, free, short=short, whole=whole, single=single)
         self.at.append(loop)
         outside, self.at = self.at, loop.body
         yield Value(self, loop.index)
@@ -173,9 +183,11 @@ class Nest:
         yield found
         self.at = outside
 
-    def carry(self, starts: Sequence[Value], begin: Any, end: Any, turn: Callable[..., Sequence[Value]]) -> list[Value]:
+    def carry(
+        self, starts: Sequence[Value], begin: Any, end: Any, turn: Callable[..., Sequence[Value]], single: bool = False
+    ) -> list[Value]:
         """Carry values through a free loop: `turn` gets its index and those before a turn, and returns those after it."""
-        loop = Loop(Step("index", I64), self.step_of(begin), self.step_of(end), True)
+        loop = Loop(Step("index", I64), self.step_of(begin), self.step_of(end), True, single=single)
         loop.carried = [Carried(s.type, s.step) for s in starts]
         self.at.append(loop)
         outside, self.at = self.at, loop.body
@@ -213,12 +225,4 @@ def run(function: Any, arrays: Sequence[np.ndarray | None], sizes: Sequence[int]
     """Call a nest's function for all items, on several threads if they come in several parts."""
     cells = pack(f"{len(arrays)}Q", *[id(arrays[0] if a is None else a) + DATA for a in arrays])
     numbers = pack(f"{len(sizes)}q", *sizes)
-    part = -(-items // parts)
-    if parts == 1:
-        function(cells, numbers, None, 0, items)
-    else:
-
-        def work(low: int, high: int, _kept: Any = arrays) -> None:  # which live as long as a thread works on them
-            function(cells, numbers, None, low, high)
-
-        parallel.over_blocks(work, items, part, True)
+    (alone if parts == 1 else share)(function, cells, numbers, None, 0, items, -(-items // parts))

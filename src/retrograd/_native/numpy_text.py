@@ -187,7 +187,8 @@ def written(
     if any(n not in varying and n.op not in _PYTHON and n.op != "const" for n in nodes):
         return None
     if any(
-        n.op == "call" and n.detail != "erf" and not isinstance(getattr(np, n.detail, None), np.ufunc) for n in nodes
+        n.op == "call" and n.detail not in ("erf", "ndtr") and not isinstance(getattr(np, n.detail, None), np.ufunc)
+        for n in nodes
     ):
         return None
     if any(n.type not in (*FLOATS, I1) or (n.op not in _UFUNCS and n.op not in _OTHERS) for n in nodes):
@@ -238,8 +239,11 @@ def _in_its_words(results: Sequence[Expr]) -> list[Expr]:
     for node in ex.nodes_of(*results):
         args = tuple(done[a] for a in node.args)
         made = ex.node(node.op, args, node.type, node.detail)
-        if node.op == "call" and node.detail == "gelu":  # which NumPy has not
-            made = (ex.call("erf", args[0] * math.sqrt(0.5)) + 1.0) * (args[0] * 0.5)
+        if node.op == "call" and node.detail in ("gelu", "gelu_slope"):  # which SciPy has not
+            (x,) = args
+            below = ex.call("ndtr", x)
+            density = ex.call("exp", x * x * -0.5) * x * (1 / math.sqrt(2 * math.pi))
+            made = x * below if node.detail == "gelu" else below + density
         if node.op == "select" and args[0].args == (args[2], args[1]) and _is_number(args[1]):
             op = {"lt": "maximum", "gt": "minimum"}.get(args[0].op)
             made = made if op is None else ex.node(op, args[1:], node.type)

@@ -32,6 +32,7 @@ from .._settings import get_num_threads
 from . import expression as ex
 from . import machine
 from .expression import Expr
+from .threads import alone, share
 from .trace import DTYPE, HALVES, STORAGE, Traced, TracedNamespace, UntraceableError
 
 NDARRAY = np.ndarray
@@ -42,6 +43,7 @@ DATA: Final = object.__basicsize__
 LONG: Final = 1024  # float32 numbers that are added one after the other: more are added in float64
 SHORT: Final = 64  # elements of a last axis that is not worth an item of its own
 COLUMNS: Final = 1 << 14  # numbers of a row of partial sums, of which every chunk has one
+PARTS: Final = 4  # for each thread: one that comes late, or is stopped, leaves some to the others
 CHUNKS: Final = 16  # parts that threads take one after the other; partial sums have a row for each
 _COMBINED: Final[dict[str, Any]] = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or, "all": np.logical_and,
@@ -167,12 +169,16 @@ class Formula:
     def large(self, xp: Any, arrays: Sequence[Any], params: dict[str, Any], out: Any = None) -> Any:
         """Compute by a kernel, or in blocks."""
         arrays = [a if type(a) is NDARRAY else np.asarray(a) for a in arrays]
-        plan = self.plan(arrays, params)
+        plan = self.plan(arrays, params, () if out is None else tuple([o is not None for o in out]))
         return self._in_blocks(xp, arrays, params) if plan is None else plan.run(arrays, params, out)
 
-    def plan(self, arrays: Sequence[np.ndarray], params: dict[str, Any]) -> _Plan | None:
-        """Return what computes large arrays of these dtypes, shapes and strides; None if no kernel can."""
-        return self._kept((self._fixed(params), *[(a.dtype.num, a.shape, a.strides) for a in arrays]), arrays, params)
+    def plan(self, arrays: Sequence[np.ndarray], params: dict[str, Any], taken: tuple[bool, ...] = ()) -> _Plan | None:
+        """Return what computes large arrays of these dtypes, shapes and strides; None if no kernel can.
+
+        `taken` tells which results have memory already, perhaps that of an array.
+        """
+        key = (self._fixed(params), taken, *[(a.dtype.num, a.shape, a.strides) for a in arrays])
+        return self._kept(key, arrays, params, taken)
 
     def _kept(self, key: Any, *like: Any) -> _Plan | None:
         plan = self.plans.get(key, self)
@@ -190,7 +196,7 @@ class Formula:
         lie in memory in any way, and it may be that of the arrays. On NumPy's arrays alone.
         """
         key = (apart, *[(a.dtype.num, a.shape, a.strides) for a in (*outs, *arrays)])
-        plan = self._kept(key, arrays, {}, outs, apart)
+        plan = self._kept(key, arrays, {}, (True,) * len(outs), outs, apart)
         return None if plan is None else Repeated(plan, (*arrays, *outs))
 
     def prepared(self, written: Sequence[int], free: int, *arrays: np.ndarray, **params: Any) -> PreparedUpdate | None:
@@ -198,12 +204,12 @@ class Formula:
 
         Arrays are dense and have one shape, and elements do not depend on one another; `written` says which of them the results replace.
         """
-        plan = self.plan(arrays, params)
+        plan = self.plan(arrays, params, (True,) * len(written))
         return None if plan is None else PreparedUpdate(plan, arrays, written, free)
 
     def into(self, outs: Sequence[np.ndarray], *arrays: Any, **params: Any) -> None:
         """Compute into memory that is there, which may be that of the arrays if nothing is reduced; on NumPy's arrays alone."""
-        if outs[0].size >= self.start and (plan := self.plan(arrays, params)) is not None:
+        if outs[0].size >= self.start and (plan := self.plan(arrays, params, (True,) * len(outs))) is not None:
             found = plan.run(arrays, params, outs)
         else:
             from .._core.numpy_namespace import numpy_namespace as xp
@@ -240,13 +246,14 @@ class Formula:
         return constant, xp, type(found) is tuple
 
     def _planned(
-        self, arrays: Sequence[Any], params: dict[str, Any], outs: Sequence[Any] = (), apart: int = 0
-    ) -> _Plan | None:
+        self, arrays: Sequence[Any], params: dict[str, Any], taken: tuple[bool, ...], outs: Sequence[Any] = (),
+        apart: int = 0,
+    ) -> _Plan | None:  # fmt: skip
         """Return how arrays of these dtypes, shapes and strides are computed; None if no kernel can."""
         if not machine.is_available():
             return None
         try:
-            return _Plan(self, arrays, *self.traced(arrays, params), outs, apart)
+            return _Plan(self, arrays, *self.traced(arrays, params), taken, outs, apart)
         except UntraceableError as error:
             self.refused = str(error)
             return None
@@ -356,6 +363,7 @@ class _Plan:
         results: list[Traced],
         xp: TracedNamespace,
         several: bool,
+        taken: tuple[bool, ...] = (),
         outs: Sequence[np.ndarray] = (),
         apart: int = 0,
     ) -> None:
@@ -403,16 +411,21 @@ class _Plan:
             for a, strides in zip(arrays, self.in_strides, strict=True)
         ]
         stored = []
-        for (_, level, storage, op), value, strides in zip(outputs, plain, self.out_strides, strict=True):
+        self.streams = False
+        for number, ((_, level, storage, op), value, strides) in enumerate(
+            zip(outputs, plain, self.out_strides, strict=True)
+        ):
             width = ex.WIDTH.get(storage, 16)
             outer, inner = self._pattern(strides, max(width // 8, 1))
             if level in ("column", "room"):
                 storage, outer, inner = value.type, "0" * len(self.outer), "1"
             elif level == "row" and self.partial:
                 storage, outer, inner = value.type, "0" * len(self.outer), "0"
-            stored.append(
-                loops.Output(value, level, loops.Operand(storage, outer, inner), op if level == "column" else "")
-            )
+            new = not any(taken[number : number + 1]) and math.prod(self.shape) * width >= _thresholds.STREAMED * 8
+            streamed = new and level == "element" and self.blocked and self.form == "rows" and inner == "1"
+            self.streams |= streamed
+            operand = loops.Operand(storage, outer, inner)
+            stored.append(loops.Output(value, level, operand, op if level == "column" else "", streamed))
         kernel = loops.Kernel(tuple(operands), tuple(stored), len(self.outer), len(self.inner), self.form, self.blocked)
         self.function = machine.compiled(llvm.render(loops.lower(kernel), "KERNEL"))
         self._prepare(outputs, plain)
@@ -538,10 +551,10 @@ class _Plan:
 
     # ---- calls ----
     def _prepare(self, outputs: list[Any], plain: list[Expr]) -> None:
-        from .loops import LANES
+        from .loops import LANES, STREAMED
 
         last = self.inner[-1][1]
-        size = LANES if self.form == "lanes" else BLOCK
+        size = LANES if self.form == "lanes" else STREAMED if self.streams else BLOCK
         blocks = -(-last // size) if self.blocked else 1
         self.blocks = blocks
         self.items *= blocks
@@ -594,21 +607,10 @@ class _Plan:
             results.append(room)
         cells = self.cells(*[id(a) + DATA for a in (*arrays, *results)])
         numbers = self.numbers(*[params[s] if type(s) is str else self.shape[s] for s in self.scalars])
-        function, sizes = self.function, self.sizes
         chunk, threads = self.chunk, self.threads and (count := get_num_threads()) > 1
-        if (
-            not self.chunked
-        ):  # few parts: after each, a thread asks for Python's lock; a late one still finds something to do
-            chunk = -(-self.items // (2 * count)) if threads else self.items
-        if chunk == self.items:
-            function(cells, sizes, numbers, 0, self.items)
-        else:
-            kept = arrays, results  # as long as a thread works on them
-
-            def work(low: int, high: int, _kept: Any = kept) -> None:
-                function(cells, sizes, numbers, low, high)
-
-            parallel.over_blocks(work, self.items, chunk, threads)
+        if not self.chunked:  # a thread that comes late still finds something to do
+            chunk = -(-self.items // (PARTS * count)) if threads else self.items
+        (share if threads else alone)(self.function, cells, self.sizes, numbers, 0, self.items, chunk)
         for number, (level, op, _) in enumerate(self.levels) if self.chunked or self.partial else ():
             if level == "column" or (level == "row" and self.partial):
                 shape, dtype = self.made[number][:2]
@@ -640,10 +642,7 @@ class PreparedUpdate:
 
 
 class Together:
-    """Calls of prepared kernels: several threads each take their share of every call, in the order of calls.
-
-    So a thread is woken once for all, and arrays that are updated twice get the same as from one call after the other.
-    """
+    """Calls of prepared kernels, one after the other: threads share each of them if all together are work enough to wake one."""
 
     __slots__ = ("calls", "work")
 
@@ -664,16 +663,10 @@ class Together:
     def run(self) -> None:
         """Run the calls that have been added."""
         calls, work, self.calls, self.work = self.calls, self.work, [], 0
-        parts = 1 if work < _thresholds.NATIVE_CALLS else get_num_threads()
-
-        def share(low: int, high: int) -> None:
-            for function, cells, sizes, numbers, items, _ in calls:
-                function(cells, sizes, numbers, items * low // parts, items * high // parts)
-
-        if parts == 1:
-            share(0, 1)
-        else:
-            parallel.over_ranges(share, parts)
+        parts = PARTS * get_num_threads() if work >= _thresholds.NATIVE_CALLS else 1
+        run = alone if parts == 1 else share
+        for function, cells, sizes, numbers, items, _ in calls:
+            run(function, cells, sizes, numbers, 0, items, -(-items // parts))
 
 
 class Repeated:
@@ -690,26 +683,16 @@ class Repeated:
 
     def __call__(self, low: int, high: int) -> None:
         """Compute the parts of a range; threads share those of one call."""
-        function, cells, sizes = self.function, self.cells, self.sizes
-        low, count = low * self.items, (high - low) * self.items
-        if self.threads:
-            block = -(-count // CHUNKS)
-
-            def work(
-                start: int, end: int, _kept: Any = self
-            ) -> None:  # and its arrays, as long as a thread works on them
-                function(cells, sizes, b"", low + start, low + end)
-
-            parallel.over_blocks(work, count, block, True)
-        else:
-            function(cells, sizes, b"", low, low + count)
+        low, high = low * self.items, high * self.items
+        chunk = -(-(high - low) // CHUNKS) if self.threads else high - low
+        (share if self.threads else alone)(self.function, self.cells, self.sizes, b"", low, high, chunk)
 
 
 _COST: Final = {"call": 16, "div": 4, "sqrt": 4, "const": 0, "scalar": 0}
 
 
-def _fits(array: np.ndarray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
-    return array.shape == shape and array.dtype == dtype and array.flags.c_contiguous
+def _fits(array: np.ndarray | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+    return array is not None and array.shape == shape and array.dtype == dtype and array.flags.c_contiguous
 
 
 def _merged(axes: Sequence[int], shape: Sequence[int], strides: list[list[int]]) -> list[tuple[list[int], int]]:

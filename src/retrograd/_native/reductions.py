@@ -48,9 +48,30 @@ def without(out: np.ndarray, axes: Sequence[int], keepdims: bool) -> Any:
     return out.reshape([n for k, n in enumerate(out.shape) if k not in axes])
 
 
+_known: dict[
+    Any, Any
+] = {}  # what reduces arrays of a shape: a plan, its parameters and the shape of the result; None: no kernel
+
+
 def reduced(name: str, x: Any, axis: Any, keepdims: bool, dtype: Any = None) -> Any:
     """Reduce a large array; None if no kernel can."""
-    if type(x) is not NDARRAY or not x.ndim or (dtype is None and x.dtype.char == "?" and name in ARITHMETIC):
+    if type(x) is not NDARRAY:
+        return None
+    key = name, axis, keepdims, dtype, x.dtype.num, x.shape, x.strides
+    known = _known.get(key, key)
+    if known is key:
+        if len(_known) > 512:
+            _known.clear()
+        known = _known[key] = _prepared(name, x, axis, keepdims, dtype)
+    if known is None:
+        return None
+    plan, params, shape = known
+    found = plan.run((x,), params).reshape(shape)
+    return found if found.ndim else found[()]  # a number, as in NumPy
+
+
+def _prepared(name: str, x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
+    if not x.ndim or (dtype is None and x.dtype.char == "?" and name in ARITHMETIC):
         return None
     axes = axes_of(axis, x.ndim)
     if len(axes) == x.ndim and x.size < QUICK.get(name, 0) and x.dtype.itemsize > 2 and x.flags.c_contiguous:
@@ -58,6 +79,6 @@ def reduced(name: str, x: Any, axis: Any, keepdims: bool, dtype: Any = None) -> 
     params: dict[str, Any] = {"axis": axes}
     if dtype is not None and dtype != x.dtype:
         params["dtype"] = np.dtype(dtype)
-    run = WIDE[name] if dtype == np.float32 else FORMULAS[name]
-    plan = run.plan((x,), params)
-    return None if plan is None else without(plan.run((x,), params), axes, keepdims)
+    plan = (WIDE[name] if dtype == np.float32 else FORMULAS[name]).plan((x,), params)
+    shape = tuple([1 if k in axes else n for k, n in enumerate(x.shape) if keepdims or k not in axes])
+    return None if plan is None else (plan, params, shape)

@@ -9,13 +9,20 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from .exponentials import exp, exp_near_0, log, log1p, parted, quotient, times_power, whole_and_rest
-from .expression import F64, Expr, absolute, cast, const, copysign, equal, fma, rint, select, sqrt
-from .formats import FORMATS, INF, NAN, at_least, at_most, polynomial
+from .coefficients import COEFFICIENTS
+from .exponentials import exp, exp_near_0, log, log1p, parted, quotient, times_power
+from .expression import F32, F64, Expr, absolute, bitcast, cast, const, copysign, equal, fma, rint, select, sqrt
+from .formats import FORMATS, INF, NAN, at_least, at_most, fast_sum, polynomial
 from .trigonometry import HALF_PI, Angle, cosine_near_0, sine_near_0
 
 ERF_HALF: Final = 0.4769  # where erf is 1/2
-GELU_END: Final = 13.0034  # beyond -x the normal distribution function is 2**-127, which is taken for 0
+NORMAL_END: Final = 14.7  # beyond -x gelu and its derivative are 0 in float32
+NORMAL_NEAR: Final = 0.75  # up to here gelu is a polynomial
+SHRUNK: Final = (
+    32  # what is multiplied by exp(-x * x / 2) is smaller by this power of two: so one more factor reaches denormals
+)
+SLOPE_ZERO: Final = (0.7517915368080139, -1.211444945855772e-08)  # -x where gelu is least, with what its rounding left
+SLOPE_MIDDLE: Final = 2.1380293369293213  # where it is 1/2 but for the exponential and that factor
 ROOT_HALF: Final = (0.7071067811865476, -4.833646656726457e-17)  # with what its rounding left
 
 
@@ -59,14 +66,20 @@ def _power_of_square(size: Expr, low: Expr | None, sign: float) -> tuple[Expr, E
 
 def _erfc(x: Expr, low: Expr | None, precision: str) -> Expr:
     """erfc(x + low) in float64."""
-    size = at_most(absolute(x), 28.0)
-    power, exponent = _power_of_square(size, None if low is None else select(x < 0.0, -low, low), -1.0)
+    small = _erfc_of_positive(absolute(x), None if low is None else select(x < 0.0, -low, low), precision)
+    return select(x < 0.0, 2.0 - small, small)
+
+
+def _erfc_of_positive(size: Expr, low: Expr | None, precision: str, times: Expr | float = 1.0) -> Expr:
+    """erfc(size + low) times a number in float64, of which denormals are rounded once."""
+    size = at_most(size, 28.0)
+    power, exponent = _power_of_square(size, low, -1.0)
     factor = _tail_factor(size, precision)
     product = fma(power, factor, factor) + power + 1.0  # (1 + power) * (1 + factor)
-    small = times_power(quotient(product, *_one_and_twice(size)), exponent)
+    small = times_power(quotient(product, *_one_and_twice(size)) * times, exponent)
     if precision == F64:  # 1 - erf(x) loses nothing while erf is below 1/2, and the polynomial begins there
-        small = select(size < ERF_HALF, 1.0 - _erf_near_0(size), small)
-    return select(x < 0.0, 2.0 - small, small)
+        small = select(size < ERF_HALF, (1.0 - _erf_near_0(size)) * times, small)
+    return small
 
 
 def _erfcx_of_positive(size: Expr, precision: str) -> Expr:
@@ -95,26 +108,77 @@ def erfcx(x: Expr) -> Expr:
 
 def ndtr(x: Expr) -> Expr:
     """Return the normal distribution function: erfc(-x / sqrt(2)) / 2."""
-    wide = at_least(at_most(cast(x, F64), 60.0), -60.0)
-    scaled = wide * -ROOT_HALF[0]
-    low = None if x.type != F64 else fma(wide, -ROOT_HALF[1], fma(wide, -ROOT_HALF[0], -scaled))
-    return cast(0.5 * _erfc(scaled, low, x.type), x.type)
+    scaled, low = _by_root_2(-cast(x, F64))
+    return cast(0.5 * _erfc(scaled, low if x.type == F64 else None, x.type), x.type)
+
+
+def _by_root_2(x: Expr) -> tuple[Expr, Expr]:
+    """x / sqrt(2) in float64 and what its rounding left, for x up to where the normal density is 0."""
+    x = at_least(at_most(x, 39.5), -39.5)
+    scaled = x * ROOT_HALF[0]
+    return scaled, fma(x, ROOT_HALF[1], fma(x, ROOT_HALF[0], -scaled))
+
+
+def _exp_of_half_square(size: Expr) -> tuple[Expr, Expr, Expr, Expr]:
+    """Return x / 2, x * x / 2, and g and a power of two: exp(-x * x / 2) is (1 + g) times that, but for what the fits know.
+
+    n * log(2) is subtracted with the float32 next to log(2) alone. What that leaves, n * 1.9e-9, is a function of x like any other
+    beside what is rounded, so the polynomials that come after make up for it.
+    """
+    form = FORMATS[F32]
+    half = size * 0.5
+    square = size * half
+    square_low = fma(size, half, -square)
+    large = 1.5 * 2.0**form.mantissa + form.bias + SHRUNK
+    shifted = fma(square, -form.log2_e[0], large)
+    r = fma(shifted - large, form.log_2[0], square) + square_low
+    return half, square, fma(r * r, polynomial("exp", -r), -r), form.scale(bitcast(shifted, form.bits))
 
 
 def gelu(x: Expr) -> Expr:
     """Return x times the normal distribution function: float32 as the greater of x and 0, less |x| times what lies beyond |x|.
 
-    What lies beyond is a power of two, whose exponent is a polynomial: neither a quotient nor the difference of 1 and erf.
+    That product is one polynomial near 0, and exp(-x * x / 2) times another beyond.
     """
+    above = select(x < 0.0, x * 0.0, x)  # at -inf NaN, as in torch
     if x.type == F64:
-        return (erf(x * ROOT_HALF[0]) + 1.0) * (x * 0.5)
-    form = FORMATS[x.type]
-    size = absolute(at_most(x, GELU_END))  # -inf stays infinite, and becomes NaN, as in torch
-    near = at_most(size, GELU_END)
-    power = fma(polynomial("normal_tail", near), near, 1.0)
-    r, exponent = whole_and_rest(-power, form.bias)
-    beyond = fma(polynomial("exp2_short", r), r, 1.0) * form.scale(exponent)
-    return fma(-size, beyond, select(x < 0.0, -0.0, x))
+        scaled, low = _by_root_2(absolute(x))
+        return above - _erfc_of_positive(scaled, low, F64, at_most(absolute(x), 40.0) * 0.5)
+    size = at_most(absolute(x), NORMAL_END)
+    near = size < NORMAL_NEAR
+    half, square, g, scale = _exp_of_half_square(size)
+    ratio = (size - 1.78125) / (size + 1.78125)
+    # one loop for both, in which coefficients are chosen; near 0 the higher ones of the other are too small to count
+    at = select(near, square, ratio)
+    few = COEFFICIENTS["gelu_near"][F32]
+    *lower, factor = (const(c * 2.0**-SHRUNK, F32) for c in COEFFICIENTS["gelu_far"][F32])
+    for power, coefficient in reversed([*enumerate(lower)]):
+        chosen = select(near, const(few[power], F32), coefficient) if power < len(few) else coefficient
+        factor = fma(factor, at, chosen)
+    return above - select(near, fma(-square, factor, half), fma(g, factor, factor) * scale)
+
+
+def gelu_slope(x: Expr) -> Expr:
+    """Return the derivative of gelu, whose zero is a factor of it."""
+    nothing = absolute(x) * 0.0  # and NaN at both infinities, as in torch
+    if x.type == F64:
+        size = at_most(absolute(x), 39.5)
+        scaled, low = _by_root_2(size)
+        power, exponent = _power_of_square(scaled, low, -1.0)
+        factor = fma(size, -1 / math.sqrt(2 * math.pi), 0.5 * _erfcx_of_positive(scaled, F64))
+        left = times_power(fma(power, factor, factor), exponent)
+        return select(x < 0.0, left, 1.0 - left) + nothing
+    size = at_most(absolute(x), NORMAL_END)
+    _, _, g, scale = _exp_of_half_square(size)
+    t = (size - SLOPE_MIDDLE) / (size + SLOPE_MIDDLE)
+    rest = t * polynomial("gelu_slope", t)
+    zero, zero_low = SLOPE_ZERO
+    below = zero - size
+    taken = zero - below  # size, but for what rounding left; either may be the larger
+    below_low = (zero - (below + taken)) + (taken - size) + zero_low
+    factor, low = fast_sum(below * 0.5, fma(below, rest, below_low * (rest + 0.5)))
+    left = (factor + fma(g, factor, low)) * 2.0**-SHRUNK * scale
+    return select(x < 0.0, left, 1.0 - left) + nothing
 
 
 def log_ndtr(x: Expr) -> Expr:

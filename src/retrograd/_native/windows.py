@@ -101,7 +101,7 @@ def _up(size: int) -> int:
 layout_of = lru_cache(maxsize=256)(Layout)
 
 
-class _Plane:
+class Plane:
     """The same for the loops of one kernel: numbers that come with each call."""
 
     def __init__(self, b: Nest, stride: tuple[int, ...], phases: Phases, bases: int, type: str) -> None:
@@ -198,27 +198,27 @@ class _Plane:
             body(begin + start, begin + b.of("imin", start + BLOCK, length))
 
 
-def _taken(phases: Phases, stride: tuple[int, ...]) -> int:
+def stretches_of(phases: Phases, stride: tuple[int, ...]) -> int:
     """Return how many stretches of room the phases of a plane take."""
     wide = stride[-1]
     return len(phases) + ((phases[-1][0] + 1) * wide if wide > 1 else 0)
 
 
-def _groups(pattern: Pattern) -> list[list[tuple[int, ...]]]:
+def in_groups(pattern: Pattern, most: int = AT_ONCE) -> list[list[tuple[int, ...]]]:
     """Cut places into as many as are gone over at once, row by row of the kernel, with their numbers in front."""
     groups: list[list[tuple[int, ...]]] = []
     rows: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     for k, place in enumerate(pattern):
         rows.setdefault(place[:3], []).append((k, *place))
     for row_of in rows.values():
-        if groups and len(groups[-1]) + len(row_of) <= AT_ONCE:
+        if groups and len(groups[-1]) + len(row_of) <= most:
             groups[-1] += row_of
         else:
             groups.append(list(row_of))
     return groups
 
 
-def _starts(pattern: Pattern, p: _Plane, of: Callable[[int], Value], sign: int = 1) -> dict[tuple[int, int], Value]:
+def starts_of(pattern: Pattern, p: Plane, of: Callable[[int], Value], sign: int = 1) -> dict[tuple[int, int], Value]:
     """Return where rows of the kernel begin, by base and shift; `of` gives the stretch of a phase."""
     width, found = WIDTH[p.type], {}
     for phase, base, shift, _ in pattern:
@@ -238,9 +238,9 @@ def _write_sums(
     """
     width = WIDTH[type]
     x, weight, more, out, rooms = (b.pointer() for _ in range(5))
-    p = _Plane(b, stride, phases, bases, type)
+    p = Plane(b, stride, phases, bases, type)
     channels = b.size()
-    room = p.own(rooms, _taken(phases, stride))
+    room = p.own(rooms, stretches_of(phases, stride))
     starts = [b.behind(room, p.room * phase + p.bases[base], width) for phase, base in _planes(pattern)]
     with b.loop(p.low, p.high) as item:
         p.to_phases(x, item, room, storage)
@@ -294,9 +294,9 @@ def _write_spread(
     """Give each element what its windows have, times the weights of their places."""
     width = WIDTH[type]
     g, weight, more, out, rooms, sums = (b.pointer() for _ in range(6))
-    p = _Plane(b, stride, phases, bases, type)
+    p = Plane(b, stride, phases, bases, type)
     channels = b.size()
-    room, total = p.own(rooms, 1), p.own(sums, _taken(phases, stride))
+    room, total = p.own(rooms, 1), p.own(sums, stretches_of(phases, stride))
     with b.loop(p.low, p.high) as item:
         plane = item * p.out_plane
         inside = b.behind(room, p.reach, width)
@@ -309,11 +309,11 @@ def _write_spread(
 
         p.over_windows(stage)
         weights = item % channels * len(pattern)
-        starts = _starts(pattern, p, lambda phase: inside, -1)
+        starts = starts_of(pattern, p, lambda phase: inside, -1)
 
         def block(begin: Any, end: Any) -> None:
             done = set()
-            for group in _groups(pattern):
+            for group in in_groups(pattern):
                 factors = {k: b.load(weight, weights + k, storage, type) if weighted else None for k, *_ in group}
                 for phase in sorted({phase for _, phase, *_ in group}):
                     into = b.behind(total, p.room * phase, width)
@@ -341,15 +341,15 @@ def _write_products(
     """Multiply what windows get with their elements, and sum up for each place; a row of places for each plane."""
     width = WIDTH[type]
     g, x, out, rooms, more = (b.pointer() for _ in range(5))
-    p = _Plane(b, stride, phases, bases, type)
-    room, gradient = p.own(rooms, _taken(phases, stride)), p.own(more, 1)
+    p = Plane(b, stride, phases, bases, type)
+    room, gradient = p.own(rooms, stretches_of(phases, stride)), p.own(more, 1)
     with b.loop(p.low, p.high) as item:
         p.to_phases(x, item, room, storage)
         plane = item * p.out_plane
         p.over_windows(lambda here, there: b.store(gradient, here, b.load(g, plane + there, storage, type), type))
-        starts = _starts(pattern, p, lambda phase: b.behind(room, p.room * phase, width))
+        starts = starts_of(pattern, p, lambda phase: b.behind(room, p.room * phase, width))
         zero = b.constant(-0.0, type)
-        for group in _groups(pattern):
+        for group in in_groups(pattern):
 
             def turn(f: Value, *before: Value, group: Any = group) -> list[Value]:
                 factor = b.load(gradient, f, type, type)
@@ -370,12 +370,12 @@ def _write_largest(
     """Find the largest element of each window and its place: of equals the first, but of NaNs the last."""
     width, numbers = WIDTH[type], {"f32": "i32", "f64": "i64"}[type]
     x, first, out, at, rooms, sums = (b.pointer() for _ in range(6))
-    p = _Plane(b, stride, phases, bases, type)
-    room, best = p.own(rooms, _taken(phases, stride)), p.own(sums, 2)
+    p = Plane(b, stride, phases, bases, type)
+    room, best = p.own(rooms, stretches_of(phases, stride)), p.own(sums, 2)
     places = b.behind(best, p.room, width)
     with b.loop(p.low, p.high) as item:
         p.to_phases(x, item, room, storage)
-        starts = _starts(pattern, p, lambda phase: b.behind(room, p.room * phase, width))
+        starts = starts_of(pattern, p, lambda phase: b.behind(room, p.room * phase, width))
 
         with b.loop(0, p.windows, free=True) as f:
             largest = b.constant(-float("inf"), type)
@@ -428,7 +428,7 @@ def _write_to_places(b: Nest, rank: int, storage: str, type: str, whole: bool, r
 
 
 # ---- calls ----
-def _type(dtype: Any) -> tuple[str, str, Any]:
+def types_of(dtype: Any) -> tuple[str, str, Any]:
     """Return how numbers are stored and computed with, and the dtype of the latter."""
     storage = STORAGE[dtype]
     return (storage, "f64", dtype) if storage == "f64" else (storage, "f32", np.dtype(np.float32))
@@ -436,24 +436,24 @@ def _type(dtype: Any) -> tuple[str, str, Any]:
 
 def computed(dtype: Any) -> Any:
     """Return the dtype that numbers are computed in: half precision in float32."""
-    return _type(dtype)[2]
+    return types_of(dtype)[2]
 
 
-def _static(layout: Layout) -> tuple[Any, ...]:
+def static_of(layout: Layout) -> tuple[Any, ...]:
     return layout.stride, layout.phases, len(layout.bases), layout.pattern
 
 
 def sums(x: Any, weight: Any, layout: Layout, *, bias: Any = None, divisors: Any = None) -> Any:
     """Sum up the windows of planes (..., *size); weights (channels, places) if there are any."""
-    storage, type, dtype = _type(x.dtype)
+    storage, type, dtype = types_of(x.dtype)
     lead = x.shape[: x.ndim - len(layout.size)]
     out = np.empty((*lead, *layout.count), x.dtype)
     items = prod(lead)
     parts = parts_of(items, x.size * len(layout.pattern))
     ending = "bias" if bias is not None else "divide" if divisors is not None else ""
     rows = min(ROWS, layout.count[-2]) if len(layout.count) > 1 else 1
-    function = compiled(_write_sums, *_static(layout), storage, type, rows, weight is not None, ending)
-    room = np.zeros((parts, _taken(layout.phases, layout.stride), layout.room), dtype)
+    function = compiled(_write_sums, *static_of(layout), storage, type, rows, weight is not None, ending)
+    room = np.zeros((parts, stretches_of(layout.phases, layout.stride), layout.room), dtype)
     arrays = [x, weight, bias if bias is not None else divisors, out, room]
     run(function, arrays, [*layout.numbers(items, parts), lead[-1] if lead else 1], items, parts)
     return out
@@ -461,14 +461,14 @@ def sums(x: Any, weight: Any, layout: Layout, *, bias: Any = None, divisors: Any
 
 def spread(g: Any, weight: Any, layout: Layout, *, divisors: Any = None) -> Any:
     """Give elements what their windows have: the transpose of `sums`."""
-    storage, type, dtype = _type(g.dtype)
+    storage, type, dtype = types_of(g.dtype)
     lead = g.shape[: g.ndim - len(layout.size)]
     out = (np.empty if layout.is_reached else np.zeros)((*lead, *layout.size), g.dtype)
     items = prod(lead)
     parts = parts_of(items, out.size * len(layout.pattern))
-    function = compiled(_write_spread, *_static(layout), storage, type, weight is not None, divisors is not None)
+    function = compiled(_write_spread, *static_of(layout), storage, type, weight is not None, divisors is not None)
     room = np.zeros((parts, layout.room), dtype)
-    total = np.empty((parts, _taken(layout.phases, layout.stride), layout.room), dtype)
+    total = np.empty((parts, stretches_of(layout.phases, layout.stride), layout.room), dtype)
     arrays = [g, weight, divisors, out, room, total]
     run(function, arrays, [*layout.numbers(items, parts), lead[-1] if lead else 1], items, parts)
     return out
@@ -476,13 +476,13 @@ def spread(g: Any, weight: Any, layout: Layout, *, divisors: Any = None) -> Any:
 
 def products(g: Any, x: Any, layout: Layout) -> Any:
     """Return the products of what windows get and of their elements, summed up for each place: (..., places)."""
-    storage, type, dtype = _type(x.dtype)
+    storage, type, dtype = types_of(x.dtype)
     lead = x.shape[: x.ndim - len(layout.size)]
     items = prod(lead)
     parts = parts_of(items, x.size * len(layout.pattern))
     out = np.empty((*lead, len(layout.pattern)), dtype)
-    function = compiled(_write_products, *_static(layout), storage, type)
-    room = np.zeros((parts, _taken(layout.phases, layout.stride), layout.room), dtype)
+    function = compiled(_write_products, *static_of(layout), storage, type)
+    room = np.zeros((parts, stretches_of(layout.phases, layout.stride), layout.room), dtype)
     gradient = np.zeros((parts, layout.room), dtype)
     run(function, [g, x, out, room, gradient], layout.numbers(items, parts), items, parts)
     return out
@@ -490,14 +490,14 @@ def products(g: Any, x: Any, layout: Layout) -> Any:
 
 def largest(x: Any, layout: Layout, first: Any) -> tuple[Any, Any]:
     """Return the largest element of each window and its place; `first` is the first place of each that lies in the array."""
-    storage, type, dtype = _type(x.dtype)
+    storage, type, dtype = types_of(x.dtype)
     lead = x.shape[: x.ndim - len(layout.size)]
     items = prod(lead)
     parts = parts_of(items, x.size * len(layout.pattern))
     out = np.empty((*lead, *layout.count), x.dtype)
     at = np.empty(out.shape, np.uint8)
-    function = compiled(_write_largest, *_static(layout), storage, type)
-    room = np.full((parts, _taken(layout.phases, layout.stride), layout.room), -np.inf, dtype)
+    function = compiled(_write_largest, *static_of(layout), storage, type)
+    room = np.full((parts, stretches_of(layout.phases, layout.stride), layout.room), -np.inf, dtype)
     best = np.empty((parts, 2, layout.room), dtype)
     run(function, [x, first, out, at, room, best], layout.numbers(items, parts), items, parts)
     return out, at
@@ -511,7 +511,7 @@ def to_places(
     `further` says for each of 256 places how far it is from the first one of its window; windows begin at `start`, and `steps` apart
     along each axis. `whole` says that all places of all windows lie in the array, `repeats` that windows share some.
     """
-    storage, type, dtype = _type(g.dtype)
+    storage, type, dtype = types_of(g.dtype)
     lead, count = g.shape[: g.ndim - len(size)], g.shape[g.ndim - len(size) :]
     items = prod(lead)
     out = np.empty((*lead, *size), dtype)

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from .._core.fused import fused
+from .._core.numpy_namespace import numpy_namespace
 from .._core.primitive import elementwise
-from .._native.program import formula
+from .._native.program import NATIVE, formula
 from . import elementwise as e
 
 
@@ -79,7 +82,7 @@ mish_back = elementwise(
 
 
 # ---- gelu: x times the normal distribution function, or an approximation of it by tanh ----
-HALF_ROOT, ROOT, DENSITY = math.sqrt(0.5), math.sqrt(2 / math.pi), 1 / math.sqrt(2 * math.pi)
+ROOT, DENSITY = math.sqrt(2 / math.pi), 1 / math.sqrt(2 * math.pi)
 CUBIC = 0.044715
 
 
@@ -90,17 +93,19 @@ def _gelu(xp, x, *, approximate):
         return x / (xp.exp((x * x * (-2 * ROOT * CUBIC) - 2 * ROOT) * x) + 1)
     if xp.module is None:  # kernels have a function for it
         return xp.gelu(x)
-    return (xp.erf(x * HALF_ROOT) + 1) * x * 0.5
+    return x * xp.ndtr(x)
 
 
 @formula(slow=True)
 def _gelu_back(xp, g, x, *, approximate):
-    square = x * x
     if approximate == "tanh":
+        square = x * x
         t = xp.tanh((square * (ROOT * CUBIC) + ROOT) * x)
         slope = (square * (3 * CUBIC * ROOT) + ROOT) * x
         return (t + 1 + (1 - t * t) * slope) * 0.5 * g
-    return ((xp.erf(x * HALF_ROOT) + 1) * 0.5 + xp.exp(square * -0.5) * x * DENSITY) * g
+    if xp.module is None:
+        return xp.gelu_slope(x) * g
+    return (xp.ndtr(x) + xp.exp(x * x * -0.5) * x * DENSITY) * g
 
 
 def _gelu_curvature(xp, x, approximate):
@@ -360,6 +365,11 @@ def glu(xp, x, *, axis):
 
 @glu.backward
 def glu_backward(xp, g, needed, residuals, x, *, axis):
+    if x.size >= 2 * NATIVE and xp is numpy_namespace:
+        out = np.empty_like(x, order="C")
+        if (run := _gated_back.repeated(_halves(out, axis), g, *_halves(x, axis), apart=0)) is not None:
+            run(0, 1)
+            return (out,)
     return (xp.module.concatenate(_gated_back(xp, g, *_halves(x, axis)), axis),)
 
 

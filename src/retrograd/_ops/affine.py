@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .._core.numpy_namespace import SINGLE, cast, is_half, numpy_namespace
+from .._core.numpy_namespace import SINGLE, cast, is_half, numpy_namespace, product_of_halves
 from .._core.passes import ones, times_transposed
 from .._core.primitive import Gathers, front, general, multilinear, vocabulary
 from .matrices import conjugate, rows_and_features, sizes_of, strides_of, transposed
@@ -30,7 +30,8 @@ def linear_map(xp, x, y):
     """x @ y.T, where x has any number of axes and y two."""
     dtype = x.dtype
     if is_half(dtype):
-        return cast(_product(xp, cast(x, SINGLE), cast(y, SINGLE)), dtype)
+        found = product_of_halves(x, y.T)
+        return cast(_product(xp, cast(x, SINGLE), cast(y, SINGLE)), dtype) if found is None else found
     return _product(xp, x, y)
 
 
@@ -108,6 +109,8 @@ def affine(xp, bias, x, y):
     """x @ y.T + bias."""
     dtype = x.dtype
     if is_half(dtype):
+        if bias.ndim == 1 and (found := product_of_halves(x, y.T, bias)) is not None:
+            return found
         return cast(affine.implementation(xp, *[cast(a, SINGLE) for a in (bias, x, y)]), dtype)
     out = _product(xp, x, y)
     if bias.ndim > out.ndim:  # a batch of vmap

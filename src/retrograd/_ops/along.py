@@ -36,7 +36,7 @@ def flat_places(xp, indices, axis, shape):
     return places.reshape(-1)
 
 
-FEW = 512
+FEW = 4096
 
 
 @lru_cache(64)

@@ -17,7 +17,7 @@ import numpy as np
 
 from .._core.numpy_namespace import is_half
 from .._core.parallel import over_ranges
-from .._native import nests, windows
+from .._native import direct, nests, windows
 from .._native import patches as native
 from .._thresholds import PATCHES as PART
 from .._thresholds import PATCHES_KEPT as KEPT
@@ -179,10 +179,23 @@ def _write_first(total, patches, pairs):
     total[target] = patches[source]
 
 
-# ---- a kernel of its own for each channel: too little for BLAS. See Note [Phases] in `_native.windows` ----
+# ---- loops over windows. See Note [Phases] in `_native.windows` ----
 def _is_depthwise(x, channels_out, kernel, groups):
-    """Tell whether loops over windows take a convolution of such images."""
+    """Tell whether each channel has a kernel of its own, which is too little for BLAS."""
     return groups == x.shape[1] == channels_out and prod(kernel) <= windows.PLACES and nests.takes(x)
+
+
+def _direct_layout(arrays, channels, long, size, places, kernel, stride, padding, dilation):
+    """Return where the windows of images (n, channels, *size) lie for direct loops; None if they are not for such arrays."""
+    if len({a.dtype for a in arrays}) > 1 or not nests.takes(*arrays):
+        return None
+    layout = windows.layout_of(tuple(size), tuple(places), tuple(kernel), stride, padding, dilation)
+    return layout if direct.takes(layout, channels, long) else None
+
+
+def _is_finite(total):
+    """Tell whether loops over windows may be believed: between rows they multiply zeros, also with what no window reads."""
+    return np.isfinite(total).all()
 
 
 def _rows(weight):
@@ -192,7 +205,7 @@ def _rows(weight):
 # ---- the three products ----
 def _native_layout(arrays, channels, made, groups, size, places, kernel, stride, padding, dilation):
     """Return how a kernel goes over the patches of images (n, channels, *size); None if there is none for such arrays."""
-    if not native.takes_images(*[a for a in arrays if a is not None]):
+    if not native.takes_images(*arrays):
         return None
     layout = native.layout_of(
         channels, made, groups, tuple(size), tuple(places), tuple(kernel), stride, padding, dilation
@@ -237,8 +250,11 @@ def convolve(xp, x, weight, bias=None, *, size, stride, padding, dilation, group
         layout = windows.layout_of(x.shape[2:], tuple(size), kernel, stride, padding, dilation)
         bias = None if bias is None else np.ascontiguousarray(bias)
         return windows.sums(np.ascontiguousarray(x), _rows(weight), layout, bias=bias), None
-    spread = x.shape[1], weight.shape[0], groups, x.shape[2:], size, kernel, stride, padding, dilation
-    if (layout := _native_layout((x, weight, bias), *spread)) is not None:
+    windowed = x.shape[2:], size, kernel, stride, padding, dilation
+    arrays = (x, weight) if bias is None else (x, weight, bias)
+    if (layout := _direct_layout(arrays, x.shape[1], direct.LONG, *windowed)) is not None:
+        return direct.convolve(x, weight, bias, layout, groups), None
+    if (layout := _native_layout(arrays, x.shape[1], weight.shape[0], groups, *windowed)) is not None:
         return native.convolve(x, weight, bias, layout), None
     matrices = _by_group(weight, groups)
     rows = matrices.shape[-2]
@@ -278,9 +294,13 @@ def convolve_weight(xp, g, x, *, size, stride, padding, dilation, groups, patche
     if patches is None and _is_depthwise(x, channels, size, groups):
         layout = windows.layout_of(x.shape[2:], g.shape[2:], tuple(size), stride, padding, dilation)
         images = windows.products(np.ascontiguousarray(g), np.ascontiguousarray(x), layout)
-        return images.sum(0, dtype=np.float64).astype(g.dtype).reshape(shape)
-    spread = x.shape[1], channels, groups, x.shape[2:], g.shape[2:], size, stride, padding, dilation
-    if patches is None and (layout := _native_layout((g, x), *spread)) is not None:
+        if _is_finite(total := images.sum(0, dtype=np.float64)):
+            return total.astype(g.dtype).reshape(shape)
+    windowed = x.shape[2:], g.shape[2:], size, stride, padding, dilation
+    layout = None if patches is not None else _direct_layout((g, x), x.shape[1], direct.LONG_SUMS, *windowed)
+    if layout is not None and _is_finite(total := direct.convolve_weight(g, x, layout, groups)):
+        return total.reshape(shape)
+    if patches is None and (layout := _native_layout((g, x), x.shape[1], channels, groups, *windowed)) is not None:
         return native.convolve_weight(g, x, layout).reshape(shape)
     rows, of_each = channels // groups, inner * groups * places
     if count == 1 < groups and patches is None:
@@ -368,11 +388,11 @@ def convolve_input(xp, g, weight, *, size, stride, padding, dilation, groups):
     if not g.size or not inner:
         out[...] = 0
         return out
-    if channels <= out.shape[1] and set(stride) == {1}:
-        around = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True))
-        if min(around) >= 0 and all(
-            s == length + a - p for s, length, a, p in zip(size, g.shape[2:], around, padding, strict=True)
-        ):
+    around = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True))
+    whole = all(s == length + a - p for s, length, a, p in zip(size, g.shape[2:], around, padding, strict=True))
+    if whole and set(stride) == {1} and min(around) >= 0:
+        windowed = g.shape[2:], size, kernel, stride, around, dilation
+        if channels <= out.shape[1] or _direct_layout((g, weight), channels, direct.LONG, *windowed) is not None:
             return convolve(
                 xp, g, _turned(weight, groups), size=size, stride=stride, padding=around, dilation=dilation,
                 groups=groups,
@@ -380,8 +400,8 @@ def convolve_input(xp, g, weight, *, size, stride, padding, dilation, groups):
     if _is_depthwise(g, out.shape[1], kernel, groups):
         layout = windows.layout_of(tuple(size), g.shape[2:], kernel, stride, padding, dilation)
         return windows.spread(np.ascontiguousarray(g), _rows(weight), layout)
-    spread = out.shape[1], channels, groups, size, g.shape[2:], kernel, stride, padding, dilation
-    if (layout := _native_layout((g, weight), *spread)) is not None:
+    windowed = size, g.shape[2:], kernel, stride, padding, dilation
+    if (layout := _native_layout((g, weight), out.shape[1], channels, groups, *windowed)) is not None:
         return native.convolve_input(g, weight, layout)
     matrices = _by_group(weight, groups).swapaxes(-1, -2).copy()
     rows, of_each = channels // groups, inner * groups * places

@@ -8,7 +8,7 @@ import math
 from .._core.passes import BITS
 from .._core.primitive import elementwise
 from .._native.program import formula
-from .implementations import is_complex, numpy, typed, wide
+from .implementations import is_complex, named_kernel, numpy, typed, wide
 
 # ---- arithmetic ----
 add = elementwise("add", exact=True, dx=lambda xp, g: g, dy=lambda xp, g: g, shows="alpha=1")
@@ -281,6 +281,12 @@ relu_back = elementwise(
     dy=lambda xp, g: xp.zeros_like(g),
 )
 erf = elementwise("erf", dx=lambda xp, g, x: (2 / math.sqrt(math.pi)) * xp.exp(-(x * x)) * g)
+ndtr = elementwise(
+    "ndtr",
+    torch="special_ndtr",
+    implementation=named_kernel("ndtr"),
+    dx=lambda xp, g, x: (1 / math.sqrt(2 * math.pi)) * xp.exp(-0.5 * (x * x)) * g,
+)
 log_sigmoid = elementwise(
     "log_sigmoid",
     torch="log_sigmoid",
@@ -423,7 +429,7 @@ def _truncated(xp, x, y):
 lerp = elementwise(
     "lerp",
     inputs=("x", "y", "z"),
-    implementation=wide(lambda xp, x, y, z: _lerp(xp, x, y, z)),
+    implementation=typed(lambda xp, x, y, z: _lerp(xp, x, y, z)),
     dx=lambda xp, g, z: g * (1 - z),
     dy=lambda xp, g, z: g * z,
     dz=lambda xp, g, x, y: g * (y - x),
@@ -440,7 +446,7 @@ def _lerp_by_each(xp, x, y, weight):
 
 
 def _lerp(xp, x, y, weight):
-    if weight.ndim or max(x.size, y.size) >= _lerp_by_each.start:
+    if weight.ndim or x.dtype.itemsize == 2 or max(x.size, y.size) >= _lerp_by_each.start:
         return _lerp_by_each(xp, x, y, weight)
     step = y - x
     return x + weight * step if abs(weight) < 0.5 else y - step * (1 - weight)

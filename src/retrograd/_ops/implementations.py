@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache, partial
 from importlib import import_module
 
-from .._core.numpy_namespace import HALVES, numpy_namespace
+from .._core.numpy_namespace import HALVES, SINGLE, cast, numpy_namespace
 from .._native.library import Library
 from .._native.program import formula
 from .._thresholds import NATIVE_SLOW
@@ -76,8 +76,8 @@ def wide(implementation):
     def widened(xp, x, *rest, **params):
         dtype = x.dtype
         if dtype.itemsize == 2 and dtype in HALVES:
-            rest = [y.astype(numpy.float32) if y.dtype in HALVES else y for y in rest]
-            return implementation(xp, x.astype(numpy.float32), *rest, **params).astype(dtype)
+            rest = [cast(y, SINGLE) if y.dtype in HALVES else y for y in rest]
+            return cast(implementation(xp, cast(x, SINGLE), *rest, **params), dtype)
         return implementation(xp, x, *rest, **params)
 
     typed_too = typed(widened)

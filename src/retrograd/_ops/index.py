@@ -10,6 +10,7 @@ from .._core.numpy_namespace import ARRAY, batch_positions, fill_layout, is_half
 from .._core.primitive import behind, elementwise, front, general, linear, vocabulary
 from .._core.shown import index_tensors
 from .._native import gathers
+from .._native.program import NATIVE
 
 
 # ---- basic indices: ints, slices, None, Ellipsis ----
@@ -300,11 +301,12 @@ def _mask(y):
 
 def _masked_fill(xp, x, mask, value):
     if x.shape == mask.shape and x.shape and not value.ndim:
-        out = x.copy()
         if value.dtype is not x.dtype:
             value = value.astype(x.dtype)
-        xp.module.putmask(out, mask, value)  # which takes half as long as `where`
-        return out
+        if x.size < NATIVE:
+            out = x.copy()
+            xp.module.putmask(out, mask, value)  # which takes half as long as `where`
+            return out
     return xp.where(mask, value, x).astype(x.dtype, copy=False)
 
 

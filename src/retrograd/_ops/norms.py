@@ -57,6 +57,11 @@ def norm(xp, x, *, p, axis, keepdims):
     return total if p in (0, 1, *INFINITE) else xp.power(total, 1 / p)
 
 
+@formula
+def _pulled_two(xp, x, full, g):
+    return xp.where(xp.equal(full, 0), 0, x / full) * g
+
+
 def _pulled(xp, g, x, full, p, axis):
     """Return the gradient of each norm, which `full` holds with its axes, times g.
 
@@ -65,7 +70,8 @@ def _pulled(xp, g, x, full, p, axis):
     if p == 1:
         return xp.sgn(x) * g
     if p == 2:
-        return xp.where(xp.equal(full, 0), 0, x / full) * g
+        one_kernel = xp is numpy_namespace and x.size >= NATIVE and x.dtype == full.dtype == g.dtype
+        return (_pulled_two if one_kernel else _pulled_two.formula)(xp, x, full, g)
     size = xp.abs(x)
     if p in INFINITE:  # ties share; a NaN equals nothing
         chosen = xp.logical_or(xp.equal(size, full), xp.logical_and(xp.isnan(size), xp.isnan(full)))

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .._core.numpy_namespace import is_half
+from .._core.numpy_namespace import SINGLE, is_half
 from .._core.primitive import behind, general, linear, vocabulary
 from .._core.shown import numel
 from .._native.program import NATIVE, formula
@@ -57,10 +57,13 @@ def sum_dx(xp, g, x_shape, axis, keepdims):
     return xp.broadcast_to(_restore(xp, g, axis, keepdims), shape=x_shape)
 
 
-@linear(batch=behind, dense=True, widens=True)
+@linear(batch=behind, dense=True)
 def mean(xp, x, *, axis, keepdims):
     # an empty mean is 0 / 0 = nan; the count is a Python number, so float32 stays what it is
-    return xp.sum(x, axis=axis, keepdims=keepdims) / _count(x.shape, axis)
+    count = _count(x.shape, axis)
+    if is_half(x.dtype):
+        return (xp.sum(x, axis=axis, keepdims=keepdims, dtype=SINGLE) / count).astype(x.dtype)
+    return xp.sum(x, axis=axis, keepdims=keepdims) / count
 
 
 mean.shows("self_sym_sizes", self_sym_numel=numel)
@@ -70,8 +73,8 @@ mean.shows("dim keepdim self_sym_sizes", "MeanBackward1", self_sym_numel=numel)
 @mean.vjp("x")
 def mean_dx(xp, g, x_shape, axis, keepdims):
     count = _count(x_shape, axis)
-    spread = xp.broadcast_to(_restore(xp, g, axis, keepdims), shape=x_shape)
-    return spread / count if count else spread  # dense, as torch's
+    share = _restore(xp, g, axis, keepdims)
+    return xp.copy(xp.broadcast_to(share / count if count else share, shape=x_shape))  # dense, as torch's
 
 
 @general(shows="dim keepdim self", batch=behind, dense=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
-from .._core import kernels
+from .._core.numpy_namespace import numpy_namespace
+from .._core.passes import integer_power
 from .._core.primitive import elementwise, engine_state
+from .._native.program import NATIVE, formula
 from . import elementwise as _  # noqa: F401 - the rules read its names
 from .implementations import from_scipy, named_kernel, scipy_function, wide, with_kernel
 
@@ -33,19 +35,33 @@ digamma = elementwise(
 _scipy_zeta = from_scipy("zeta")
 
 
-def _hurwitz_zeta(xp, s, x):
-    quick = kernels.hurwitz_zeta(x, int(s))
-    return _scipy_zeta(xp, x.dtype.type(s), x) if quick is None else quick
-
-
 LARGE = 1024
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66)
+
+
+@formula
+def _zeta_of_positive(xp, x, *, s):
+    """Sum (x + k)^-s over k: ten terms, then the formula of Euler and Maclaurin."""
+    y = 1 / (x + 10)
+    rising = [math.prod(range(s, s + 2 * k - 1)) / math.factorial(2 * k) for k in range(1, 6)]
+    series = 0.0
+    for b, r in zip(reversed(_BERNOULLI), reversed(rising), strict=True):
+        series = series * (y * y) + b * r
+    rest = ((series * y + 0.5) * y + 1 / (s - 1)) * integer_power(y, s - 1)
+    return sum([integer_power(1 / (x + k), s) for k in range(10)]) + rest
+
+
+def _hurwitz_zeta(xp, s, x):
+    if xp is numpy_namespace and x.size >= NATIVE and x.dtype.char == "f" and 2 <= s <= 4 and x.min() > 0:  # no NaN
+        return _zeta_of_positive(xp, x, s=int(s))
+    return _scipy_zeta(xp, x.dtype.type(s), x)
 
 
 def _trigamma(xp, x):
     # reflected from the left half
     if 0 < x.size < LARGE and x.reshape(-1)[x.argmin()] >= 0.5:  # which NaN is not
         return scipy_function(xp, "zeta")(x.dtype.type(2), x)
-    if kernels.is_large(x) and x.min() >= 0.5:
+    if x.size >= LARGE and x.min() >= 0.5:
         return _hurwitz_zeta(xp, 2, x)
     left = x < 0.5
     value = _hurwitz_zeta(xp, 2, xp.where(left, 1 - x, x))
@@ -231,12 +247,6 @@ def _erfinv(xp, x):
 
 
 erfinv = elementwise("erfinv", implementation=with_kernel(_erfinv, lambda xp, x: xp.erfinv(x)), dx=_erfinv_dx)
-ndtr = elementwise(
-    "ndtr",
-    torch="special_ndtr",
-    implementation=named_kernel("ndtr"),
-    dx=lambda xp, g, x: (1 / math.sqrt(2 * math.pi)) * xp.exp(-0.5 * (x * x)) * g,
-)
 ndtri = elementwise(
     "ndtri",
     torch="special_ndtri",

@@ -10,6 +10,7 @@ import numpy as np
 from .. import _errors
 from .._core.arrays import LevelArray
 from .._core.primitive import vocabulary
+from .._graph.large_backward import add_into
 from .._graph.node import InputFacts
 from .._modes import current_mode
 from .._ops.shape import overwrite
@@ -49,7 +50,7 @@ def accumulate_raw(leaf: Any, g: Any, mine: bool) -> None:
             if kind is NDARRAY:
                 if type(g) is NDARRAY and array.dtype is g.dtype and array.flags.c_contiguous and _is_plain(leaf):
                     try:
-                        np.add(array, g, out=array)
+                        add_into(array, g)
                     except ValueError:  # the leaf got data of another shape since
                         raise _errors.broadcast_error(array.shape, g.shape) from None
                     storage.version += 1

@@ -66,7 +66,7 @@ class Entry:
 
     def __init__(self, name: str, kind: str, shapes: Any, parent: Entry | None, index: int) -> None:
         self.name, self.kind, self.shapes, self.parent, self.index = name, kind, shapes, parent, index
-        self.thread = threading.get_ident()
+        self.thread = threading.get_native_id()
         self.end: int | None = None
         self.flops = self.memory = 0  # bytes of results that were made in it, without those that were let go
         self.stack: tuple[str, ...] = ()  # lines of the program, the innermost first
@@ -75,6 +75,8 @@ class Entry:
 
 class Recorder(TorchFunctionMode):
     """Takes down what happens from `start` to `stop`."""
+
+    _only_watches = True
 
     def __init__(self, wanted: Wanted) -> None:
         self.entries: list[Entry] = []
@@ -123,9 +125,9 @@ class Recorder(TorchFunctionMode):
         self._open.append(made)
         return made
 
-    def end(self, entry: Entry) -> None:
-        """Note that something has ended, and all that began inside of it and was left by an error."""
-        now = perf_counter_ns()
+    def end(self, entry: Entry, now: int | None = None) -> None:
+        """Note that something has ended, now or before it was looked at, and all that began inside of it and was left by an error."""
+        now = perf_counter_ns() if now is None else now
         while self._open and entry.end is None:
             self._open.pop().end = now
 
@@ -139,8 +141,10 @@ class Recorder(TorchFunctionMode):
         entry = self.begin(name, OPERATION, shapes)
         if wanted.stacks:
             entry.stack = _stack(user_frame(sys._getframe(1)))
+        ended = None
         try:
             result = func(*args, **kwargs)
+            ended = perf_counter_ns()
             if wanted.flops and (flops := flops_of(name, args, result)):
                 entry.flops = flops
                 if result.grad_fn is not None and name.rstrip("_") not in SUMS:
@@ -149,7 +153,7 @@ class Recorder(TorchFunctionMode):
                 self._take(result if isinstance(result, (tuple, list)) else (result,), args)
             return result
         finally:
-            self.end(entry)
+            self.end(entry, ended)
 
     def begin_node(self, node: Any) -> Entry:
         """Note that the backward of a node begins; its line is that of its call, and it takes the call's operations for each factor."""
@@ -163,9 +167,10 @@ class Recorder(TorchFunctionMode):
 
     def end_node(self, entry: Entry, given: Any, grads: Any) -> None:
         """Note that the backward of a node has ended, with the gradients that it was given and made."""
+        ended = perf_counter_ns()
         if self.wanted.memory:
             self._take(grads, given if isinstance(given, tuple) else (given,))
-        self.end(entry)
+        self.end(entry, ended)
 
     # ---- memory ----
     def _take(self, made: Any, given: Any) -> None:
@@ -185,7 +190,7 @@ class Recorder(TorchFunctionMode):
 
     def _count(self, size: int) -> None:
         self._total += size
-        self.memory.append(Memory(perf_counter_ns(), size, self._total, threading.get_ident()))
+        self.memory.append(Memory(perf_counter_ns(), size, self._total, threading.get_native_id()))
         if self._open:
             self._open[-1].memory += size
 

@@ -26,11 +26,13 @@ import numpy as np
 
 from .._core import primitive as core
 from .._core.arrays import NO_LEVELS, LevelArray, levels_of
+from .._graph.large_backward import add_into, sum_of
 from .._graph.node import Freed, Node, Slot
 from .._graph.node import install as install_in_nodes
 from .._modes import current_mode, restore_mode, set_grad
 from .._ops.levels import add_levels, enter_dual
 from .._places import Place
+from .._thresholds import NATIVE
 from ..tensor import _base
 from ..tensor._aliasing.view_nodes import fit
 from ..tensor._base import LEAF
@@ -154,8 +156,8 @@ def _are_new(pairs: Any, given: tuple[Any, ...]) -> bool:
 
 def _sum(held: Any, grad: Any) -> Any:
     """Add two gradients into new memory; the first one decides on its layout, as in torch."""
-    if type(held) is NDARRAY is type(grad) and held.dtype is grad.dtype and held.strides != grad.strides:
-        return np.add(held, grad, out=np.empty_like(held))
+    if type(held) is NDARRAY is type(grad) and held.dtype is grad.dtype:
+        return sum_of(held, grad)
     return held + grad
 
 
@@ -290,7 +292,10 @@ def _run(
                             ):
                                 owned.add(edge)
                         elif edge in owned and type(grad) is NDARRAY and held.dtype is grad.dtype:
-                            held += grad
+                            if held.size < NATIVE:
+                                held += grad
+                            else:
+                                add_into(held, grad)
                         elif (
                             makes
                             and type(held) is NDARRAY is type(grad)
@@ -299,7 +304,10 @@ def _run(
                             and held.dtype is grad.dtype
                             and (held.ndim < 2 or held.strides == grad.strides)  # the first one decides on the layout
                         ):
-                            grad += held
+                            if grad.size < NATIVE:
+                                grad += held
+                            else:
+                                add_into(grad, held)
                             pending[edge] = grad
                             owned.add(edge)
                         else:
@@ -451,7 +459,7 @@ def _add(pending: dict[Any, Any], owned: set[Any], edge: Any, grad: Any, graph: 
     if held is None:
         pending[edge] = grad
     elif not graph and edge in owned and type(grad) is NDARRAY and held.dtype is grad.dtype:
-        held += grad
+        add_into(held, grad)
     else:
         held = pending[edge] = _sum(held, grad)
         if type(held) is NDARRAY:

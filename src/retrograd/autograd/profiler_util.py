@@ -333,6 +333,13 @@ class EventList(list[Any]):
             instant = {"Total Allocated": one.held, "Bytes": one.bytes, "Device Id": -1, "Device Type": 0}
             events.append({"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", **at, "args": instant})
             events.append({"ph": "C", "name": "memory of results", **at, "args": {"bytes": one.held}})
+        names = [("process_name", process, {"name": "python"})]
+        names += [
+            ("thread_name", tid, {"name": f"thread {tid}"}) for tid in dict.fromkeys(one["tid"] for one in events)
+        ]
+        events += [
+            {"ph": "M", "name": name, "pid": process, "tid": tid, "ts": 0, "args": args} for name, tid, args in names
+        ]
         content = {"schemaVersion": 1, "displayTimeUnit": "ms", "traceEvents": events, "traceName": str(path)}
         with gzip.open(path, "wt") if str(path).endswith(".gz") else open(path, "w", encoding="utf-8") as file:
             json.dump(content, file)

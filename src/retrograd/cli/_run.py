@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import codecs
 import importlib.util
+import linecache
 import os
 import pkgutil
 import re
@@ -51,6 +52,8 @@ def run_code(code: str, arguments: Sequence[str]) -> None:
     """Run code as `python -c code arguments...` would."""
     sys.argv = ["-c", *arguments]
     _set_first_path("")
+    if sys.version_info >= (3, 13):  # whose tracebacks show the lines of such code
+        linecache.cache["<string>"] = (len(code), None, code.splitlines(keepends=True), "<string>")
     _run_as_main(lambda: _load_text(code, "<string>"))
 
 

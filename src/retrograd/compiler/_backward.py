@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from .._modes import current_mode, using
 from ..tensor import _base
 from ..tensor._base import LEAF, wrap
 from ._derivatives import gradients_with_graph
+from ._recording import Snapshot
 from ._trees import swapped
 
 NDARRAY = np.ndarray
@@ -29,11 +31,12 @@ class CompiledBackward(Node):
     graph is differentiated. Where a graph of the backward is wanted, that is compiled, too (`_derivatives.py`).
     """
 
-    __slots__ = ("arrived", "call", "done", "num_outputs", "saved", "versions")
+    __slots__ = ("arrived", "call", "done", "labels", "num_outputs", "saved", "versions")
 
     saves = makes_gradients = True
     call: Any  # the compiled call: its record, and the tensors that it was given
     saved: Any
+    labels: tuple[str, ...]  # of each result: the name of its node in eager, which is printed
     arrived: frozenset[int]  # results whose gradients came last
     done: frozenset[int]  # those that need no graph any more: eager frees the graph of each by itself
     versions: Any  # of the memory that is saved: (storage, version, array)
@@ -65,17 +68,17 @@ class CompiledBackward(Node):
         """Differentiate the function anew, on what it was given."""
         create_graph = current_mode().grad
         call = self.call
-        if call.record.has_effects:
+        if call.record.takes_steps:
             raise NotImplementedError(
-                "the backward of a compiled function that writes into tensors from outside cannot be differentiated itself, nor be "
-                "run for some of its results only\nHint: leave torch.compile out here, or compile what does not write."
+                "the backward of a compiled function that takes a step of an optimizer cannot be differentiated itself, nor be run for "
+                "some of its results only\nHint: leave torch.compile out here, or compile what takes no step."
             )
         call.need_unchanged()
         if not self.arrived:
             return [None] * len(call.record.differentiated)
 
         def in_eager() -> Any:
-            with using(grad=True, recording=None):
+            with using(grad=True, recording=None), call.as_before():
                 outs, wanted = call.again(graph)
             arrived = [
                 (out, part if isinstance(part, _base.Tensor) else wrap(part))
@@ -91,7 +94,7 @@ class CompiledBackward(Node):
         return grads if graph else [None if grad is None else grad._array for grad in grads]
 
     def release(self, freed: Any) -> None:
-        self.done |= self.arrived
+        self.done |= self.arrived - self.call.record.found.kept
         if len(self.done) == self.num_outputs:
             self.saved = self.call = None
             self.guard = freed
@@ -106,18 +109,24 @@ def _laid_out(part: Any) -> Any:
 class Call:
     """One call of a compiled function, as its node remembers it."""
 
-    __slots__ = ("args", "kwargs", "record", "stream", "tensors", "versions")
+    __slots__ = ("args", "before", "kwargs", "record", "stream", "tensors", "versions")
 
-    def __init__(self, record: Any, args: Any, kwargs: Any, tensors: Sequence[Any], stream: Any = None) -> None:
+    def __init__(
+        self, record: Any, args: Any, kwargs: Any, tensors: Sequence[Any], stream: Any = None, before: Any = ((), ())
+    ) -> None:
         self.stream = stream  # where streams of random numbers stood before the call
+        self.before = (
+            before  # copies of the arrays into which it writes, and the gradients that it replaces, as they were
+        )
         self.record, self.args, self.kwargs, self.tensors = record, args, kwargs, tensors
         self.versions = [0 if one._storage is None else one._storage.version for one in tensors]
 
     def need_unchanged(self) -> None:
         """Refuse to run the function again on other numbers, or as another function."""
-        for tensor, version in zip(self.tensors, self.versions, strict=True):
+        kept = self.record.found.writes if self.before[0] else ()
+        for at, (tensor, version) in enumerate(zip(self.tensors, self.versions, strict=True)):
             storage = tensor._storage
-            if storage is not None and storage.version != version:
+            if storage is not None and storage.version != version and at not in kept:
                 raise RuntimeError(
                     "a tensor given to a compiled function was changed in place before its backward was differentiated, or before a "
                     "backward of some of its results only\nHint: these run the function again. Change a clone() "
@@ -140,6 +149,24 @@ class Call:
         finally:
             if now is not None:
                 now.put_back()
+
+    @contextmanager
+    def as_before(self) -> Iterator[None]:
+        """Run a block in which what the call has changed is as it was, and may be changed again."""
+        arrays, grads = self.before
+        changed = [*self.record.found.writes, *self.record.found.grads] if arrays or grads else []
+        snapshots = [Snapshot(self.tensors[at]) for at in dict.fromkeys(changed)]
+        try:
+            for one in snapshots:
+                one.tensor._storage, one.tensor._extra = None, copy(one.extra)
+            for at, array in zip(self.record.found.writes, arrays, strict=True):
+                self.tensors[at]._array = array.copy("K")
+            for at, grad in zip(self.record.found.grads, grads, strict=True):
+                self.tensors[at]._need_extra().grad = grad
+            yield
+        finally:
+            for one in snapshots:
+                one.restore()
 
     def again(self, graph: bool) -> tuple[list[Any], list[Any]]:
         """Run the function in eager: its results that require gradients, and the tensors whose gradients are wanted."""

@@ -27,9 +27,10 @@ from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode, unique
 from .._tracebacks import hide
 from ..nn.utils.parametrize import _open as blocks_that_keep_weights
 from ..tensor._base import told_of_changes
-from ._making import made_record
+from ._making import CutError, made_record
 from ._numbers import NumberNeededError, changed_numbers, differing
 from ._optimizers import NotYetError
+from ._recording import tensors_in
 from ._runner import RETRY, code_of
 from ._splitting import Obstacle, obstacle_of, split
 from ._traced import UnrecordableError
@@ -39,6 +40,7 @@ from ._verifying import Trial
 LIMIT = 16  # records of one function
 ATTEMPTS = 4  # to record a function that has been split
 FEWEST = 4  # operations that make a region worth its guards
+NUMBERS = 4  # for which there was no record: it does not become an input of one
 OBJECTS = 3  # that a variable of a region may hold in turn, with a record for each
 _lock = threading.RLock()  # one recording at a time: tensors that others share hold traced arrays meanwhile
 _every: WeakSet[Compiled] = WeakSet()
@@ -80,9 +82,8 @@ class Compiled:
         self.split: Callable[..., Any] | None = None  # runs calls without a record, with parts of them compiled
         self._attempts = 0
         self._patterns: set[frozenset[int]] = set()  # results that got gradients without the others
-        self._free: set[Any] = (
-            set()
-        )  # keys of numbers that change from call to call: see Note [Numbers] in `_numbers.py`
+        # Keys of numbers that change from call to call. See Note [Numbers] in `_numbers.py`.
+        self._free: set[Any] = set()
         self._fixed: set[Any] = set()  # those that must be constants all the same
         _every.add(self)
 
@@ -92,9 +93,9 @@ class Compiled:
         self.shown.code = ""
         self.reasons.clear()
         self._refused.clear()
+        self.split, self._attempts = None, 0
         self._free.clear()
         self._fixed.clear()
-        self.split, self._attempts = None, 0
 
     def run(self, mode: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a call for which there is no record."""
@@ -160,8 +161,10 @@ class Compiled:
     def _with_other_numbers(self, run: Any, mode: Any, args: Any, kwargs: Any) -> Any:
         """Try a record with other numbers than those that it was made with. See Note [Numbers] in `_numbers.py`."""
         others = differing(run.record, self.function, args, kwargs)
-        trial = Trial(run, mode, args, kwargs, RETRY) if others else None
-        if trial is None or trial.is_for_another_call:
+        if not others or run.record.is_for(mode, args, kwargs) is RETRY:
+            return RETRY
+        trial = Trial(run, mode, args, kwargs, RETRY)
+        if trial.is_for_another_call:
             return RETRY
         expected = self.function(*args, **kwargs)
         if trial.difference(expected) is not None:
@@ -193,8 +196,12 @@ class Compiled:
             except NotYetError:
                 pass
             except (UnrecordableError, UnknownError) as error:
-                self._go_eager(str(error))
                 self._divide(error)
+                if isinstance(error, CutError) and self.split is not None:  # all of it is compiled, in parts
+                    self._attempts = ATTEMPTS
+                    self.reasons.append(str(error))
+                    return None, None
+                self._go_eager(str(error))
                 return None, str(error)
             except Exception as error:  # eager will say it, if it is the function's own
                 return None, f"recording it failed: {type(error).__name__}: {error}"
@@ -239,9 +246,17 @@ class Compiled:
         return self._record_with(free, mode, args, kwargs)
 
     def _record_with(self, free: frozenset[Any], mode: Any, args: Any, kwargs: Any) -> Any:
-        run = made_record(self.function, mode, args, kwargs, free, self._patterns)
+        try:
+            run = made_record(self.function, mode, args, kwargs, free, self._patterns)
+        except CutError as error:
+            error.obstacle = self._cut(error.found)
+            raise
         run.record.miss = self._missed
         return run
+
+    def _cut(self, found: Any) -> Obstacle:
+        """Say where to split a function of which one result is computed of another."""
+        return Obstacle()  # none of its statements stands in the way, but all of them together
 
     def _missed(self, pattern: frozenset[int]) -> None:
         """Note that gradients came of some results alone: functions are recorded with a backward for these from now on."""
@@ -278,7 +293,7 @@ class CompiledRegion(Compiled):
         super().__init__(function)
         self.inputs, self.outputs = inputs, outputs
         self.as_it_is = False  # it is too small, or there is nothing that can be compiled
-        self._numbers: dict[str, Any] = {}  # numbers for which there is a record, by the variable
+        self._numbers: dict[str, set[Any]] = {}  # by the variable: numbers for which there was no record
         self._objects: dict[str, list[Any]] = {}  # likewise other things, from outside
 
     def run(self, mode: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -295,8 +310,11 @@ class CompiledRegion(Compiled):
         """Return the variables that hold another number, or again another object, than for the records that are there."""
         found = set()
         for name, value in zip(self.inputs, args, strict=True):
-            if type(value) in (int, float) and self._numbers.setdefault(name, value) != value:
-                found.add(name)
+            if type(value) in (int, float):
+                seen = self._numbers.setdefault(name, set())
+                seen.add(value)
+                if len(seen) > NUMBERS:
+                    found.add(name)
         names = self.function.__code__.co_freevars
         for name, cell in zip(names, self.function.__closure__ or (), strict=True):
             known = self._objects.setdefault(name, [])
@@ -321,15 +339,11 @@ class CompiledRegion(Compiled):
             self.as_it_is = self.split is None and not self.records and self._attempts > 1
         return result
 
-    def _record(self, mode: Any, args: Any, kwargs: Any) -> Any:
-        run = super()._record(mode, args, kwargs)
-        found = run.record.found
-        if found.seeds > 1 or (found.seeds and not found.freed and run.record.has_effects):
-            # The rest of the function could ask for the gradient of one result by another, or for those of one alone.
-            raise UnrecordableError(
-                "several results of a part of a function require gradients, or one that also writes"
-            )
-        return run
+    def _cut(self, found: Any) -> Obstacle:
+        behind = {id(one) for one in found.behind}
+        named = zip(self.outputs, found.result, strict=True)
+        names = [name for name, value in named if any(id(one) in behind for one in tensors_in(value))]
+        return Obstacle(ends=frozenset(names))
 
     def _first(self, run: Any, mode: Any, key: Any, args: Any, kwargs: Any) -> Any:
         result = super()._first(run, mode, key, args, kwargs)

@@ -43,6 +43,7 @@ def gradients_with_graph(call: Any, parts: Sequence[Any], in_eager: Callable[[],
     seeds = [part for part in parts if part is not None]
     if (
         record.found.generators
+        or record.has_effects
         or record.found.numbers
         or not all(type(one._array) is np.ndarray or isinstance(one._array, np.generic) for one in seeds)
     ):

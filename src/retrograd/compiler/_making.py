@@ -12,11 +12,19 @@ from ._guards import compile_guards
 from ._numbers import Free, NumberNeededError, ScaleOf, constants_of, in_place_of
 from ._optimizers import NotYetError, Stepped, stepped
 from ._purity import Verdict, analyse
-from ._recording import record
+from ._recording import Recorded, record
 from ._runner import Record, runner
 from ._splitting import Obstacle
 from ._traced import UnrecordableError
 from ._trees import containers, leaves, with_numbers
+
+
+class CutError(UnrecordableError):
+    """A result is computed of another: a graph with one node for both would not lead from one to the other."""
+
+    def __init__(self, found: Recorded) -> None:
+        super().__init__("a result is computed of another one, whose gradient may be asked for")
+        self.found = found
 
 
 def made_record(
@@ -43,14 +51,14 @@ def made_record(
     paths, given = _paths(places, verdict, optimizers)
     streams = _streams(facts, verdict)
     own = {id(value): value for _, value in streams if value is not default_generator}
-    numbers, call = _numbers(function, args, kwargs, verdict)
+    there: dict[int, str] = {}
+    numbers, call = _numbers(function, args, kwargs, verdict, there)
     tensors = [tensor for _, tensor in paths.values()]
     found = record(call, tensors, given, optimizers, [*own.values()], patterns, numbers)
+    if found.behind:
+        raise CutError(found)
     made = Record(function, found, given, compile_guards(verdict.guards))
     made.constants = constants_of(verdict.guards)
-    there: dict[int, str] = {}
-    containers(args, "args", there)
-    containers(kwargs, "kwargs", there)
     found_at = [path for path, _ in paths.values()]
     return runner(made, mode, found_at, places, _without(facts, numbers), streams, there, verdict.returned)
 
@@ -103,9 +111,16 @@ def _streams(facts: list[tuple[str, str, Any]], verdict: Verdict) -> list[tuple[
 
 
 def _numbers(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], verdict: Verdict
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    verdict: Verdict,
+    there: dict[int, str],
 ) -> tuple[list[Free], Callable[[list[Any]], Any]]:
-    """Return the numbers of Python's that are inputs, and what calls the function with what stands for them."""
+    """Return the numbers of Python's that are inputs, and what calls the function with what stands for them.
+
+    That call notes in `there` the containers that it hands over, by their ids.
+    """
     read = [number for number in verdict.numbers if not number.given]
     for number in read:
         assert number.source.base is not None
@@ -117,8 +132,11 @@ def _numbers(
     def call(stand_ins: list[Any]) -> Any:
         pairs = list(zip(numbers, stand_ins, strict=True))
         by_path = {one.source.text: thing for one, thing in pairs if one.given}
+        own_args, own_kwargs = with_numbers(args, "args", by_path), with_numbers(kwargs, "kwargs", by_path)
+        containers(own_args, "args", there)
+        containers(own_kwargs, "kwargs", there)
         with in_place_of([(one, thing) for one, thing in pairs if one in read]):
-            return function(*with_numbers(args, "args", by_path), **with_numbers(kwargs, "kwargs", by_path))
+            return function(*own_args, **own_kwargs)
 
     return numbers, call
 

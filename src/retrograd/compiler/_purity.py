@@ -99,9 +99,9 @@ class Verdict(NamedTuple):
     tensors: list[tuple[Source, Any]]
     library_objects: list[tuple[Source, Any]]
     effects: list[Effect]
+    numbers: Sequence[Free] = ()  # of those that may change: where they are read
     returned: Sequence[Any] = ()
     at: ast.expr | ast.stmt | None = None
-    numbers: Sequence[Free] = ()  # of those that may change: where they are read
 
 
 def analyse(
@@ -126,8 +126,8 @@ def analyse(
     guards = list(analysis.guards.values())
     tensors, objects = list(analysis.tensors.values()), list(analysis.objects.values())
     effects, numbers = list(analysis.effects.values()), list(analysis.numbers.values())
-    found = tensors, objects, effects, analysis.returned_containers, analysis.looked_at, numbers
-    return Verdict(not reason, reason, place, guards, *found)
+    found = tensors, objects, effects, numbers
+    return Verdict(not reason, reason, place, guards, *found, analysis.returned_containers, analysis.looked_at)
 
 
 class Frame:
@@ -264,9 +264,9 @@ class Analysis(Calls):
             callee = frozenset({Known(function, FUNCTION)})
             result = self.call(callee, Args(positional, keywords))
             if self.strict:
+                self.looked_at = None
                 if self.scheduled and self.reads_rates:
                     self.refuse("it reads an optimizer or a schedule that it steps, which counts after the program")
-                self.looked_at = None
                 self.check_result(result)
                 return self.check_hooks()
             self.strict = not self.changed  # once more, to see whether every expression has a value

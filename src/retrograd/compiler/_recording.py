@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from .. import autograd
+from .._graph.walk import graph_of, path_between
 from .._modes import current_mode, using
 from ..tensor import _base
 from ..tensor._aliasing.view_nodes import replay
@@ -71,9 +72,14 @@ class Recorded:
         self.differentiated: list[int] = []  # inputs that get gradients, in the order of the edges
         self.gradients: list[int | None] = []  # for each, its place among the results of the backward
         self.seeds = 0  # results that require gradients
+        self.labels: list[str] = []  # of these: the names of their nodes in eager
+        self.kept: frozenset[int] = frozenset()  # those whose graphs save nothing, so that no backward frees them
         self.partial: dict[
             frozenset[int], tuple[Program, list[int | None]]
         ] = {}  # backward of some of them, and its gradients
+        self.behind: list[
+            Any
+        ] = []  # results of which others are computed: gradients of these by those may be asked for
         self.freed = False  # the function has gone through its own graph: there is no backward any more
         self.saved: list[Value] = []
         self.tensors: list[Any] = []  # the inputs: those that were given, behind them gradients that they had
@@ -361,7 +367,7 @@ class _Session:
             if scaler._progress:
                 state = {key: (one.stage, one.found_inf) for key, one in scaler._progress.items()}
                 found.after.append((type(scaler)._go_on, (Kept(scaler), Kept(state)), {}))
-        for out in _tensors_in([found.result, found.after]):
+        for out in tensors_in([found.result, found.after]):
             self._note_output(out, places, values, memories, differentiable)
         for at in self.graded if found.touches_grads else ():
             grad = tensors[at]._extra.grad
@@ -464,8 +470,12 @@ class _Session:
         if differentiable:
             found.differentiated = [at for at in range(len(self.tensors)) if self.before[at].edge is not None]
             found.seeds = len(differentiable)
+            found.labels = [type(out.grad_fn).__name__ for out in differentiable]
+            graphs = [graph_of([out._edge])[0] for out in differentiable]
+            found.kept = frozenset(at for at, nodes in enumerate(graphs) if not any(node.saves for node in nodes))
             try:
                 self._differentiate(differentiable, values, count)
+                found.behind = _behind_others(differentiable)
                 return
             except RuntimeError as error:
                 if "second time" not in str(error) or not self._is_freed(differentiable):
@@ -558,6 +568,15 @@ class _Session:
         return Program([], steps, results).simplified(), places, pattern, recorder.inputs[before:]
 
 
+def _behind_others(outs: list[Any]) -> list[Any]:
+    """Return the results through which the graphs of other results lead."""
+    return [
+        out
+        for out in outs
+        if any(other is not out and path_between(other._edge, out._edge) is not None for other in outs)
+    ]
+
+
 def _can_be_made_again(steps: Any, base: Any, view: Any) -> bool:
     """Tell whether the steps of a view lead from its base to it on plain arrays: those inside transforms do not."""
     try:
@@ -636,16 +655,17 @@ def _changes(step: Step) -> bool:
     return step.kind != "draw" and any(buffer.known for buffer in step.writes)
 
 
-def _tensors_in(tree: Any) -> Any:
+def tensors_in(tree: Any) -> Any:
+    """Go through the tensors of a result."""
     kind = type(tree)
     if kind in EXACT:
         yield tree
     elif isinstance(tree, (tuple, list)):
         for one in tree:
-            yield from _tensors_in(one)
+            yield from tensors_in(one)
     elif kind is dict:
         for one in tree.values():
-            yield from _tensors_in(one)
+            yield from tensors_in(one)
     elif isinstance(tree, _base.Tensor):
         raise UnrecordableError(f"a result of class {kind.__name__}")
 

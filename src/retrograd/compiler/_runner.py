@@ -41,6 +41,8 @@ class Record:
         self.differentiated = found.differentiated
         self.recorded = found.forward, found.backward  # as they were before groups were made
         self.has_effects = found.has_effects
+        hosted = any(step.kind == "host" for step in found.forward.steps)
+        self.takes_steps = hosted or any(one.used for one in found.optimizers)
         views = any(out.kind not in ("given", "made") for out in found.outputs.values())
         self.stays_outside = self.has_effects or found.touches_grads or views  # it is not for the inside of transforms
         found.forward = grouped(found.forward)
@@ -63,6 +65,7 @@ class Record:
         self.constants: list[Any] = []  # numbers of Python's that it takes for constants: see `constants_of`
         self.differentiable = _chooser(found)
         self.tensors: Callable[..., list[Any]]  # the tensors of a call, behind them their gradients
+        self.is_for: Callable[..., Any]  # whether it is for a call, whatever the numbers there; else RETRY
         self.streams: Callable[..., list[Any]]  # the streams of random numbers from which it draws
 
     def still_holds(self, args: Any, kwargs: Any) -> bool:
@@ -117,22 +120,29 @@ def runner(
     generator_lines = _generator_lines(found, streams, scope)
     lines += generator_lines
     lines += _refusing(["not holds(function, args, kwargs)"])
+    if record.untried:
+        text = "\n".join(["def is_for(mode, args, kwargs):", *[f"    {line}" for line in lines], "    return True"])
+        record.is_for = emit("the guards of a compiled function", text, scope)["is_for"]
     numbers = _number_lines(record, scope, lines)
     if found.gives_back or _keeps_streams(found):
         lines.append(f"streams = Streams({_streams(found, scope)})")
+    if _may_run_again(record):
+        copies = "".join(f"a{at}.copy('K'), " for at in found.writes)
+        held = "".join(f"None if (e := t{at}._extra) is None else e.grad, " for at in found.grads)
+        lines.append(f"before = ({copies}), ({held})")
     lines.append(f"found = program({', '.join([*[f'a{at}' for at in range(len(found.tensors))], *numbers])})")
     put_back = ["    streams.put_back()"] if found.gives_back else []
     lines += ["if found is None:", *put_back, "    return RETRY"]
     lines += _effect_lines(found)
     texts = _result_lines(record, lines, scope)
-    for number, (function, given, named) in enumerate(found.after):
-        scope |= {f"after{number}": function, "on_trial": stop_at_optimizers.get}
-        tree = rebuilt((given, named), lambda tensor: texts[id(tensor)], scope, {})
-        lines += ["if not on_trial():", f"    given, named = {tree}", f"    after{number}(*given, **named)"]
     there = {} if there is None else there
     for number, one in enumerate(kept):
-        scope[f"kept_{number}"] = one
-        there.setdefault(id(one), f"kept_{number}")
+        scope[f"returned_{number}"] = one
+        there.setdefault(id(one), f"returned_{number}")
+    for number, (function, given, named) in enumerate(found.after):
+        scope |= {f"after{number}": function, "on_trial": stop_at_optimizers.get}
+        tree = rebuilt((given, named), lambda tensor: texts[id(tensor)], scope, dict(there))
+        lines += ["if not on_trial():", f"    given, named = {tree}", f"    after{number}(*given, **named)"]
     lines.append(f"return {rebuilt(found.result, lambda tensor: texts[id(tensor)], scope, there)}")
     text = "\n".join(["def run(mode, args, kwargs):", *[f"    {line}" for line in lines]])
     run: Any = emit("a call of a compiled function", text, scope)["run"]
@@ -206,8 +216,7 @@ def _free_number_lines(record: Record, scope: dict[str, Any]) -> list[str]:
         lines += _refusing([refused]) if (refused := one.refused(f"holder{at}")) else []
         lines.append(f"n{at} = {expression}")
         if not one.is_tried:
-            other = f"{number} in untried and not same(n{at}, untried[{number}])"
-            lines += _refusing([f"untried and {other} and not on_trial()"])
+            lines += _refusing([f"untried and not same(n{at}, untried.get({number}, n{at})) and not on_trial()"])
     return lines
 
 
@@ -313,6 +322,12 @@ def _one_tensor(at: int, name: str, tensor: Any, found: Recorded, scope: dict[st
     return lines
 
 
+def _may_run_again(record: Record) -> bool:
+    """Tell whether what a call changes must be kept: the function runs again if its backward is differentiated."""
+    found = record.found
+    return bool(found.seeds) and not found.freed and record.has_effects and not record.takes_steps
+
+
 def _effect_lines(found: Recorded) -> list[str]:
     lines = [f"a{at}.fill(count_of_{at})" for at in found.counted]
     for at, count in found.writes.items():
@@ -331,14 +346,16 @@ def _result_lines(record: Record, lines: list[str], scope: dict[str, Any]) -> di
         lines += [
             f"node = Node().begin(({edges}))",
             f"node.num_outputs = {found.seeds}",
+            f"node.labels = {tuple(found.labels)}",
             "node.done = node.arrived = none",
         ]
         if found.freed:
             lines += ["node.guard = Freed(None)", "node.call = node.saved = None"]
         else:
             start = len(found.forward.results) - len(found.saved)
-            stream = ", streams" if _keeps_streams(found) else ""
-            lines += [f"node.call = Call(record, args, kwargs, ({every}){stream})", f"node.saved = found[{start}:]"]
+            more = ", stream=streams" if _keeps_streams(found) else ""
+            more += ", before=before" if _may_run_again(record) else ""
+            lines += [f"node.call = Call(record, args, kwargs, ({every}){more})", f"node.saved = found[{start}:]"]
     texts: dict[int, str] = {}
     seed = 0
     for identity, out in found.outputs.items():

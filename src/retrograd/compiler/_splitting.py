@@ -53,10 +53,19 @@ MOST_CALLEES = 64
 
 
 class Obstacle:
-    """Where in a function something stands in the way of a record, or which of its variables do."""
+    """Where in a function something stands in the way of a record, or which of its variables do.
 
-    def __init__(self, line: int = 0, column: int | None = None, names: frozenset[str] = frozenset()) -> None:
-        self.line, self.column, self.names = line, column, names
+    `ends` are variables behind whose statements a region must end: others are computed of them, and their graph must be seen.
+    """
+
+    def __init__(
+        self,
+        line: int = 0,
+        column: int | None = None,
+        names: frozenset[str] = frozenset(),
+        ends: frozenset[str] = frozenset(),
+    ) -> None:
+        self.line, self.column, self.names, self.ends = line, column, names, ends
 
     def is_in(self, node: ast.stmt) -> bool:
         """Tell whether it lies in a statement."""
@@ -105,6 +114,8 @@ def split(callee: Any, obstacle: Obstacle | None) -> Callable[..., Any] | None:
     if not isinstance(syntax.node, ast.FunctionDef) or not _can_be_written_again(syntax.node, function):
         return None
     made = Split(function, syntax, obstacle)
+    if obstacle is not None and obstacle.ends and len(made.regions) < 2:  # one statement computes both
+        made = Split(function, syntax, Obstacle(names=obstacle.ends))
     if not made.divides or not (made.regions or made.calls):
         return None
     return made.for_callee(callee)
@@ -136,7 +147,8 @@ class Split:
         self.function, self.node, self.owner, self.obstacle = function, node, syntax.owner, obstacle
         self.regions: list[Region] = []
         self.calls = 0  # of what may be compiled for itself, in plain statements
-        self.divides = obstacle is None  # whether what stands in the way was found
+        self.divides = obstacle is None or not obstacle.line  # whether what stands in the way was found
+        self.ends = frozenset() if obstacle is None else obstacle.ends
         names = Names(*node.body)
         self.declared = {n for one in ast.walk(node) if isinstance(one, (ast.Global, ast.Nonlocal)) for n in one.names}
         given = {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)}
@@ -203,8 +215,8 @@ class Split:
             how = self.treatment(node)
             if how == "joined":
                 run.append(node)
-                ends = isinstance(node, ast.Return) or (guarded and Names(node).bound & self.later.after[node])
-                if ends:
+                bound = Names(node).bound
+                if isinstance(node, ast.Return) or (guarded and bound & self.later.after[node]) or bound & self.ends:
                     finish()
                 continue
             if how == "plain" and (lifted := _lifted(node, self._is_there)) is not None:
@@ -234,7 +246,8 @@ class Split:
         loops = isinstance(node, (ast.For, ast.While))
         if any(has_return(one) for one in inside) or any(map(leaves_a_loop, [node.orelse] if loops else inside)):
             return otherwise
-        return otherwise if _reads_numbers(node) else "joined"
+        hands_out = isinstance(node, ast.Return) and not _has_work(node)
+        return otherwise if hands_out or _reads_numbers(node) else "joined"
 
     def _is_unsure(self, node: ast.stmt) -> bool:
         """Tell whether a statement reads a variable that may have no value, or binds one without being sure to."""
@@ -283,7 +296,7 @@ class Split:
     def region(self, run: list[ast.stmt]) -> list[ast.stmt]:
         """Make a region of statements; write a call of it, which binds what is read later."""
         body = list(run)
-        if not any(isinstance(one, WORK) for statement in body for one in ast.walk(statement)):
+        if not any(map(_has_work, body)):
             return body
         first, last = body[0], body[-1]
         known = self.flow.before[first]
@@ -512,7 +525,7 @@ def _first_work(node: ast.expr, is_there: Callable[[str], bool]) -> Any:
     return _BEFORE_ALL
 
 
-def _has_work(node: ast.expr) -> bool:
+def _has_work(node: ast.AST) -> bool:
     return any(isinstance(one, WORK) for one in ast.walk(node))
 
 

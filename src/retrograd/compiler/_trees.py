@@ -128,22 +128,22 @@ def rebuilt(tree: Any, leaf: Callable[[Any], str], scope: dict[str, Any], known:
         scope[name] = tree
         return name
     if kind is Kept:
-        name = f"thing_{len(scope)}"
+        name = f"kept_{len(scope)}"
         scope[name] = tree.thing
         return name
     raise UnknownError(f"a result of type {kind.__name__}", is_result=True)
 
 
 def with_numbers(tree: Any, path: str, numbers: dict[str, Any]) -> Any:
-    """Return a structure with other things in the place of numbers, by the expressions that lead to them; what holds none is itself."""
+    """Return a structure with other things in the place of numbers, by the expressions that lead to them."""
     kind = type(tree)
-    if not any(one.startswith(path) for one in numbers):
+    if kind not in (tuple, list, dict):
+        return numbers.get(path, tree)
+    parts = list(tree.items() if kind is dict else enumerate(tree))
+    made = [with_numbers(one, f"{path}[{name!r}]", numbers) for name, one in parts]
+    if all(new is one for new, (_, one) in zip(made, parts, strict=True)):
         return tree
-    if kind in (tuple, list):
-        return kind([with_numbers(one, f"{path}[{at}]", numbers) for at, one in enumerate(tree)])
-    if kind is dict:
-        return {name: with_numbers(one, f"{path}[{name!r}]", numbers) for name, one in tree.items()}
-    return numbers.get(path, tree)
+    return dict(zip(tree, made, strict=True)) if kind is dict else kind(made)
 
 
 def swapped(tree: Any, stand_ins: dict[int, Any]) -> Any:

@@ -15,7 +15,7 @@ from .._tracebacks import guarded
 from ..random import fork_rng
 from ..tensor import _base
 from ..utils._pytree import tree_leaves
-from ._plotting import ALARM, PALE, STRONG, finished, subplots
+from ._plotting import ALARM, MUTED, PALE, STRONG, finished, row_height, subplots
 
 BINS = 60
 DEAD = 0.9  # of the values are exactly zero
@@ -86,27 +86,40 @@ class Activations:
         )
 
     def plot(self, path: Any = None) -> Any:
-        """Draw the distribution of each layer's values with matplotlib; returns the figure, saves it if given a path."""
-        figure, (values, spread) = subplots(10, 0.42 * len(self.rows) + 1.4, 2)
+        """Draw the distribution of each layer's values, from the least to the greatest; returns the figure, saves it if given a path."""
+        height, words = row_height(len(self.rows), 0.42)
+        figure, (values, spread) = subplots(10, height * len(self.rows) + 1.4, 2)
         at = np.arange(len(self.rows))
         for k, row in enumerate(self.rows):
             if row.counts.sum():
-                heights = row.counts / row.counts.max() * 0.85
-                centres = (row.edges[:-1] + row.edges[1:]) / 2
                 colour = ALARM if row.remark else STRONG
-                values.fill_between(centres, k + 0.42, k + 0.42 - heights, color=colour, alpha=0.75, linewidth=0)
-        values.set_yticks(at, [f"{row.name}: {row.kind}" for row in self.rows])
-        values.set_xlabel("values")
-        values.set_title("distribution of outputs")
-        values.grid(axis="x", alpha=0.3)
+                values.stairs(
+                    k + 0.42 - row.counts / row.counts.max() * 0.8,
+                    baseline=k + 0.42,
+                    fill=True,
+                    color=colour,
+                    alpha=0.75,
+                )
+                if row.edges[0] < 0 < row.edges[-1]:
+                    zero = BINS * row.edges[0] / (row.edges[0] - row.edges[-1])
+                    values.plot([zero, zero], [k + 0.42, k - 0.38], color=MUTED, linewidth=0.8, linestyle=":")
+                for x, number, side in ((-1, row.least, "right"), (BINS + 1, row.most, "left")):
+                    values.text(x, k + 0.2, f"{number:.3g}", ha=side, va="center", fontsize="x-small", color=MUTED)
+        values.set_yticks(at, [f"{row.name}: {row.kind}" for row in self.rows], fontsize=words)
+        values.set_xlim(-0.2 * BINS, 1.2 * BINS)
+        values.set_xticks([])
+        values.set_title("outputs, from least to greatest (dotted: zero)", fontsize="medium")
         colours = [ALARM if row.remark else PALE for row in self.rows]
-        spread.barh(at, [row.std if np.isfinite(row.std) else 0.0 for row in self.rows], color=colours)
-        spread.set_yticks(at, [row.remark for row in self.rows])
+        shown = [row.std if np.isfinite(row.std) else 0.0 for row in self.rows]
+        spread.barh(at, shown, color=colours)
+        spread.set_yticks(at, [row.remark for row in self.rows], fontsize=words, color=ALARM)
         spread.yaxis.tick_right()
-        spread.set_xlabel("standard deviation")
+        spread.tick_params(axis="y", length=0)
         spread.set_xscale("symlog", linthresh=SMALL)
-        spread.set_title("spread")
+        spread.set_xlim(0, 2 * max([*shown, SMALL]))
+        spread.set_title("standard deviation", fontsize="medium")
         spread.grid(axis="x", alpha=0.3)
+        spread.set_axisbelow(True)
         for axes in (values, spread):
             axes.set_ylim(len(self.rows) - 0.5, -0.6)
         return finished(figure, path)

@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ref
 
 from .._core.shown import OURS
 from .._graph.node import Node
 from .._graph.walk import edges_of, node_of
+from .._native.machine import Made
 from ..tensor import _base
 from ..tensor._aliasing.entering import entered
 from ._memory import Memory
@@ -22,19 +23,45 @@ from ._trace import FORWARD, INPUT, OPERATION, PARAMETER, Leaf, Operation, Saved
 ALIASED = "the value left the graph by .data, or by memory that is shared"
 
 
+class Moment(NamedTuple):
+    """What is measured before and after a step: the time; how many kernels were compiled and read so far, and how long that took."""
+
+    time: int
+    compiled: int
+    read: int
+    making: int
+
+
+def moment() -> Moment:
+    """Return what is measured now."""
+    return Moment(perf_counter_ns(), Made.compiled, Made.read, Made.nanoseconds)
+
+
+def _between(began: Moment, ended: Moment) -> Iterator[int]:
+    return (b - a for a, b in zip(began, ended, strict=True))
+
+
 class Boxes:
     """Adds to a trace, and finds again what was added. See Note [What a recording sees] in `_recorder.py`."""
 
-    def __init__(self, trace: Trace, *, statistics: bool, group: Callable[[], int] = lambda: -1) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        *,
+        statistics: bool,
+        group: Callable[[], int] = lambda: -1,
+        name: Callable[[Any], str] = lambda tensor: "",
+    ) -> None:
         self.trace = trace
         self.memory = Memory(lambda: len(trace.steps))
-        self.origin = perf_counter_ns()
+        self.origin = moment()
         self.run = 0  # the backward that is running; 0: none
         self.when_ran: Callable[[], None] = lambda: None  # called after each step
         self.leaves: dict[int, tuple[Any, int]] = {}  # by id: a weak reference, and the number of the leaf
         self.leaf_names: dict[int, tuple[Any, str]] = {}
         self._statistics = statistics
         self._group = group
+        self._name = name  # what the program calls a tensor, where it is now
         self._tensors: dict[int, tuple[Any, int]] = {}
         self._nodes: dict[int, tuple[Any, int]] = {}
         self._leaf_boxes: dict[tuple[int, int], int] = {}  # a leaf has a box in each call of a module that uses it
@@ -45,11 +72,18 @@ class Boxes:
         self.trace.operations.append(box)
         return len(self.trace.operations) - 1
 
-    def ran(self, kind: str, at: int, started: int, took: int, **facts: Any) -> None:
-        """Add a step."""
-        live = self.memory.live
-        self.trace.steps.append(Step(kind, at, self.run, started - self.origin, took, live, **facts))
+    def ran(self, kind: str, at: int, began: Moment | None = None, ended: Moment | None = None, **facts: Any) -> None:
+        """Add a step; one whose end is not known took no time."""
+        began = began or moment()
+        took, compiled, read, making = _between(began, ended or began)
+        start, live = began.time - self.origin.time, self.memory.live
+        self.trace.steps.append(Step(kind, at, self.run, start, took - making, live, compiled, read, making, **facts))
         self.when_ran()
+
+    def close(self) -> None:
+        """End: what happens now is none of the trace's business."""
+        self.memory.is_closed = True
+        _, self.trace.compiled, self.trace.read, self.trace.making = _between(self.origin, moment())
 
     def add_result(self, at: int, tensor: Any, *, written: bool) -> None:
         """Note that an operation has returned a tensor, or has written into it."""
@@ -122,7 +156,7 @@ class Boxes:
             return aliased
         at = self.add(Operation("data", OPERATION, self._group(), -1, [aliased], cut=True, remark=ALIASED))
         self.add_result(at, tensor, written=False)
-        self.ran(FORWARD, at, perf_counter_ns(), 0)
+        self.ran(FORWARD, at)
         return at
 
     def result_of(self, at: int) -> Any:
@@ -154,6 +188,7 @@ class Boxes:
         if made is not None and made[0]() is tensor:  # by an operation that was recorded
             self.trace.operations[made[1]].leaf = number
             name = self.trace.operations[made[1]].name
+        name = self._name(tensor) or name
         if self._is_named(tensor):
             name = self.leaf_names[id(tensor)][1]
         self.trace.leaves.append(Leaf(name, self._value(tensor), tensor.requires_grad))
@@ -161,6 +196,18 @@ class Boxes:
             self.memory.count(tensor._array)
         self.leaves[id(tensor)] = (ref(tensor), number)
         return number
+
+    def name_leaf(self, tensor: Any, name: str) -> None:
+        """Give a leaf its name in a module; it may have been seen before, when the module was made."""
+        if self._is_named(tensor):
+            return
+        self.leaf_names[id(tensor)] = (ref(tensor), name)
+        known = self.leaves.get(id(tensor))
+        if known is not None and known[0]() is tensor:
+            self.trace.leaves[known[1]].name = name
+            for (leaf, _), at in self._leaf_boxes.items():
+                if leaf == known[1]:
+                    self.trace.operations[at].name = name
 
     def _is_named(self, tensor: Any) -> bool:
         named = self.leaf_names.get(id(tensor))
@@ -191,7 +238,7 @@ class Boxes:
         stack = self.trace.places.of_node(node)
         at = self.add(Operation(readable(node), OPERATION, self._group(), stack, list(dict.fromkeys(inputs))))
         self.own(node, at)
-        self.ran(FORWARD, at, perf_counter_ns(), 0)
+        self.ran(FORWARD, at)
 
     def claim(self, tensor: Any, at: int, number: int) -> None:
         """Give an operation the nodes behind its result that were made in it: those younger than a number."""

@@ -12,7 +12,7 @@ import numpy as np
 from .._core.arrays import raw_leaf
 from .._tracebacks import guarded
 from ..tensor import _base
-from ._plotting import ALARM, STRONG, finished, subplots
+from ._plotting import ALARM, MUTED, STRONG, finished, row_height, subplots
 
 VANISHING, EXPLODING = 1e-7, 1e3  # of the ratio of a gradient's norm to its parameter's
 # Why a parameter has no gradient.
@@ -93,28 +93,31 @@ class GradientFlow:
 
     def plot(self, path: Any = None) -> Any:
         """Draw the norms of gradients and parameters with matplotlib; returns the figure, saves it if given a path."""
-        figure, axes = subplots(8, 0.32 * len(self.rows) + 1.6)
+        height, words = row_height(len(self.rows), 0.32)
+        figure, axes = subplots(8, height * len(self.rows) + 1.6)
         at = np.arange(len(self.rows))
         problems = self.problems
         shown = [value for row in self.rows for value in (row.norm, row.parameter_norm) if _is_drawable(value)]
         least = min(shown, default=1.0) / 10  # where bars begin: a logarithmic axis has no zero
         norms = [row.norm if _is_drawable(row.norm) else least for row in self.rows]
         colours = [ALARM if row in problems else STRONG for row in self.rows]
-        axes.barh(at, norms, color=colours, label="of the gradient")
+        axes.barh(at, norms, color=colours)
         known = [(row.parameter_norm, k) for k, row in enumerate(self.rows) if _is_drawable(row.parameter_norm)]
-        axes.plot([x for x, _ in known], [y for _, y in known], "k|", markersize=10, label="of the parameter")
+        (marks,) = axes.plot([x for x, _ in known], [y for _, y in known], "k|", markersize=10)
         for k, row in enumerate(self.rows):
             if row.remark:
-                axes.text(norms[k], k, f"  {row.remark}", va="center", fontsize="small", color=ALARM)
-        axes.set_yticks(at, [row.name for row in self.rows])
+                colour = ALARM if row in problems else MUTED
+                axes.text(norms[k], k, f"  {row.remark}", va="center", fontsize="small", color=colour)
+        axes.set_yticks(at, [row.name for row in self.rows], fontsize=words)
         axes.set_xscale("log")
         axes.set_xlim(least, max(shown, default=1.0) * 100)  # room for remarks
         axes.set_xlabel("norm")
         axes.set_title("gradients by parameter")
         axes.grid(axis="x", alpha=0.3)
         axes.set_axisbelow(True)
-        axes.invert_yaxis()
-        axes.legend(loc="best", fontsize="small")
+        axes.set_ylim(len(self.rows) - 0.4, -0.6)
+        bar = axes.fill_between([], [], [], color=STRONG)
+        axes.legend([bar, marks], ["of the gradient", "of the parameter"], loc="best", fontsize="small")
         return finished(figure, path)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from .._places import cell_of
 from ._findings import nothing_found
 from ._statistics import Statistics
-from ._trace import Operation, Trace, Value
+from ._trace import Finding, Operation, Trace, Value
 
 PARTS = ("model.js", "layout.js", "drawing.js", "panels.js", "main.js")
 LARGEST_SOURCE = 400_000  # characters of a file that are shown whole
@@ -70,6 +70,9 @@ def data_of(trace: Trace) -> dict[str, Any]:
                 round(step.took / 1000, 1),
                 step.live,
                 step.name,
+                step.compiled,
+                step.read,
+                round(step.making / 1000, 1),
             ]
             for step in trace.steps
         ],
@@ -77,8 +80,14 @@ def data_of(trace: Trace) -> dict[str, Any]:
             [leaf.name, _value(leaf.value), leaf.requires_grad, _numbers(leaf.gradient), leaf.steps, leaf.remark]
             for leaf in trace.leaves
         ],
-        "findings": [[one.kind, one.text, one.operation, one.step, one.before] for one in trace.findings],
+        "findings": [_finding(one) for one in trace.findings],
+        "meant": [_finding(one) for one in trace.meant_cuts],
+        "kernels": [trace.compiled, trace.read, trace.making // 1000],
     }
+
+
+def _finding(one: Finding) -> list[Any]:
+    return [one.kind, one.text, one.operation, one.step, one.before]
 
 
 def _operation(box: Operation) -> list[Any]:
@@ -86,7 +95,7 @@ def _operation(box: Operation) -> list[Any]:
     values = [_value(value) for value in box.values]
     return [
         *(box.name, box.kind, box.group, box.stack, box.inputs, values, _numbers(box.gradient), box.node, saved),
-        *(box.released, box.remark, int(box.cut), box.leaf, box.stepped),
+        *(box.released, box.remark, int(box.cut), int(box.is_meant), box.leaf, box.stepped),
     ]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 from typing import Any
 
-PALE, STRONG, ALARM = "#9bb8d3", "#1f5f99", "#c8442b"
+PALE, STRONG, ALARM, MUTED = "#9bb8d3", "#1f5f99", "#c8442b", "#7a7a7a"
+TALLEST = 40.0  # inches; what has more rows gets lower ones
 
 
 def subplots(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
@@ -16,6 +17,12 @@ def subplots(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
         raise ImportError("pictures need matplotlib: pip install matplotlib") from None
     figure = kind(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(1, columns)
+
+
+def row_height(rows: int, height: float) -> tuple[float, str]:
+    """Return how high a row is in a picture with so many of them, and the size of its words."""
+    fitting = min(height, TALLEST / max(rows, 1))
+    return fitting, "medium" if fitting == height else "x-small"
 
 
 def _figures() -> Any:

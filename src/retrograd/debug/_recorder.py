@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from time import perf_counter_ns
 from types import FrameType
 from typing import Any
 from weakref import ref
@@ -32,9 +31,10 @@ from .._places import user_frame
 from .._readable import counted
 from ..autograd._observing import Observer
 from ..overrides import TorchFunctionMode
-from ._boxes import Boxes, outermost, tensors_in
+from ._boxes import Boxes, Moment, moment, outermost, tensors_in
 from ._findings import in_words
 from ._trace import FORWARD, OPERATION, OPTIMIZER, READ, STEP, Group, Operation, Trace
+from ._variables import name_of
 from ._watcher import Watcher
 
 NAMES = {"__getitem__": "getitem", "__setitem__": "setitem_", "__get__": "", "__set__": "", "__delete__": ""}
@@ -50,7 +50,7 @@ class Recorder(TorchFunctionMode):
     def __init__(
         self, trace: Trace, *, limit: int, steps: int | None, statistics: bool, when_full: Callable[[], None]
     ) -> None:
-        self.boxes = Boxes(trace, statistics=statistics, group=self._group)
+        self.boxes = Boxes(trace, statistics=statistics, group=self._group, name=_name_in_program)
         self.boxes.when_ran = self._check_limits
         self.watcher = Watcher(self.boxes, self._is_seeing, self._seeing_program, lambda: self._until)
         self.trace = trace
@@ -61,8 +61,9 @@ class Recorder(TorchFunctionMode):
         self._modules: dict[int, tuple[Any, str]] = {}
         self._paths: list[str] = []  # of the groups
         self._parameters: dict[int, tuple[Any, str, int]] = {}  # of modules and optimizers, by id, and who called them
+        self._stepped: dict[int, Any] = {}  # parameters of optimizers that have taken a step, by id
         self.is_cut_off = False  # whether the recording has ended at its limit
-        self._step_began: tuple[int, int, int] | None = None
+        self._step_began: tuple[int, int, Moment] | None = None
         self._thread = 0
         self._until: FrameType | None = None
         self._entry: BlockEntry | None = None
@@ -77,6 +78,7 @@ class Recorder(TorchFunctionMode):
         modules = import_module("retrograd.nn.modules.module")
         optimizers = import_module("retrograd.optim.optimizer")
         self._until, self._thread = until, threading.get_ident()
+        self.boxes.origin = moment()
         self._handles = [
             modules.register_module_forward_pre_hook(self._module_begins),
             modules.register_module_forward_hook(self._module_ends, always_call=True),
@@ -97,7 +99,7 @@ class Recorder(TorchFunctionMode):
         if Observer.running is not self.watcher:
             return
         Observer.running = None
-        self.boxes.memory.is_closed = True
+        self.boxes.close()
         if self._entry is not None:
             self._entry.holds = None
         for handle in self._handles:
@@ -142,24 +144,24 @@ class Recorder(TorchFunctionMode):
             return func(*args, **kwargs)
         given = list(tensors_in((args, kwargs)))
         tracked = any(one.requires_grad for one in given)
-        number, started = creation_numbers(), perf_counter_ns()
+        number, began = creation_numbers(), moment()
         try:
             result = func(*args, **kwargs)
         except Exception as error:
-            self._add(name, OPERATION, given, started, remark=in_words(error))
+            self._add(name, OPERATION, given, began, remark=in_words(error))
             raise
-        took = perf_counter_ns() - started
+        ended = moment()
         made = given[:1] if name == "setitem_" else list(tensors_in(result))
         writes = name.endswith("_")
         if name in SILENT or (made and not writes and all(any(one is other for other in given) for one in made)):
             return result
         if made:
             cut = tracked and not _reads_shape_alone(name) and not any(one.requires_grad for one in made)
-            remark = _why_cut(name, made[0]) if cut else ""
-            self._add(name, OPERATION, given, started, took, made, number, writes, remark=remark, cut=cut)
+            facts = _why_cut(name, made[0]) if cut else {}
+            self._add(name, OPERATION, given, began, ended, made, number, writes, **facts)
         elif name in READS and tracked:
             remark = f"{name}() makes numbers of values, and numbers have no gradient"
-            self._add(name, READ, given, started, took, remark=remark, cut=True)
+            self._add(name, READ, given, began, ended, remark=remark, cut=True)
         return result
 
     def _add(
@@ -167,8 +169,8 @@ class Recorder(TorchFunctionMode):
         name: str,
         kind: str,
         given: list[Any],
-        started: int,
-        took: int = 0,
+        began: Moment,
+        ended: Moment | None = None,
         made: list[Any] | None = None,
         number: int = 0,
         writes: bool = False,
@@ -180,7 +182,7 @@ class Recorder(TorchFunctionMode):
         for tensor in made or ():
             boxes.add_result(at, tensor, written=writes)
             boxes.claim(tensor, at, number)
-        boxes.ran(FORWARD, at, started, took)
+        boxes.ran(FORWARD, at, began, ended)
 
     def unused(self) -> list[str]:
         """Return the names of parameters that no operation has taken; what writes into them, as `init` does, takes nothing."""
@@ -193,6 +195,15 @@ class Recorder(TorchFunctionMode):
             if (tensor := kept()) is not None
             and ((seen := self.boxes.leaves.get(key)) is None or seen[0]() is not tensor or seen[1] not in used)
         ]
+
+    def stepped(self) -> set[int] | None:
+        """Return the numbers of the leaves that optimizers have; None if none has taken a step."""
+        if not self._taken:
+            return None
+        leaves = self.boxes.leaves
+        return {
+            number for key, (kept, number) in leaves.items() if key in self._stepped and kept() is self._stepped[key]()
+        }
 
     def _group(self) -> int:
         return self._calls[-1] if self._calls else -1
@@ -219,7 +230,7 @@ class Recorder(TorchFunctionMode):
         for name, tensor in _own_leaves(root.named_parameters()):
             self._parameters.setdefault(id(tensor), (ref(tensor), f"{kind}.{name}", stack))
         for name, tensor in _own_leaves((*root.named_parameters(), *root.named_buffers())):
-            self.boxes.leaf_names.setdefault(id(tensor), (ref(tensor), name))
+            self.boxes.name_leaf(tensor, name)
             self.boxes.note_memory([tensor])
 
     def _module_ends(self, module: Any, args: Any, result: Any) -> None:
@@ -231,7 +242,7 @@ class Recorder(TorchFunctionMode):
         if not self._is_seeing():
             return None
         stack = self.trace.places.stack(user_frame(sys._getframe(1)), self._until)
-        self._step_began = (self._group(), stack, perf_counter_ns())
+        self._step_began = (self._group(), stack, moment())
         self._switch(False)
         if len(args) > 1 and callable(args[1]):  # the first is the optimizer
             return (args[0], partial(self._closure, args[1]), *args[2:]), kwargs
@@ -252,8 +263,8 @@ class Recorder(TorchFunctionMode):
     def _step_ends(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if self._step_began is None or not self._is_seeing():
             return
-        group, stack, started = self._step_began
-        took = perf_counter_ns() - started
+        group, stack, began = self._step_began
+        ended = moment()
         grads = [one.grad for each in optimizer.param_groups for one in each["params"] if one.grad is not None]
         self.boxes.note_memory(tensors_in(list(optimizer.state.values())))
         name = f"{type(optimizer).__name__}.step"
@@ -261,10 +272,11 @@ class Recorder(TorchFunctionMode):
             for k, one in enumerate(group_of["params"]):
                 of_step = f"parameter {k} in group {number} of {type(optimizer).__name__}"
                 self._parameters.setdefault(id(one), (ref(one), of_step, stack))
+                self._stepped[id(one)] = ref(one)
         at = self.boxes.add(Operation(name, OPTIMIZER, group, stack, self.boxes.sources(grads), stepped=len(grads)))
         self._taken += 1
         self._resume()
-        self.boxes.ran(STEP, at, started, took)
+        self.boxes.ran(STEP, at, began, ended)
 
     def _resume(self) -> None:
         """See operations again, after an optimizer's step has ended or was left by an error."""
@@ -292,11 +304,18 @@ def _reads_shape_alone(name: str) -> bool:
     return name.endswith("_like") or (name.startswith("new_") and name != "new_tensor")
 
 
-def _why_cut(name: str, result: Any) -> str:
+def _why_cut(name: str, result: Any) -> dict[str, Any]:
+    """Say why no gradient passes an operation, and whether a program that cuts there means it."""
     if name in ("detach", "detach_"):
-        return "detach() takes the value out of the graph"
+        return {"cut": True, "is_meant": True, "remark": "detach() takes the value out of the graph"}
     if not current_mode().grad:
-        return "no gradient is recorded here, inside of no_grad or inference_mode"
+        remark = "no gradient is recorded here, inside of no_grad or inference_mode"
+        return {"cut": True, "is_meant": True, "remark": remark}
     if not (result.dtype.is_floating_point or result.dtype.is_complex):
-        return f"{name}() gives {result.dtype}, and integers have no gradient"
-    return f"{name}() has no gradient"
+        return {"cut": True, "remark": f"{name}() gives {result.dtype}, and integers have no gradient"}
+    return {"cut": True, "remark": f"{name}() has no gradient"}
+
+
+def _name_in_program(tensor: Any) -> str:
+    """Return what the program's code that runs now calls a tensor."""
+    return name_of(tensor, user_frame(sys._getframe(1)))

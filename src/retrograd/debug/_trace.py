@@ -19,6 +19,11 @@ OPERATION, PARAMETER, INPUT, READ, OPTIMIZER = (
     "optimizer",
 )  # of boxes, besides BACKWARD
 LEAVES = (PARAMETER, INPUT)
+ALL, SAVED, NONE = (
+    "all",
+    "saved",
+    "none",
+)  # which values were looked at: those of every operation, those that the graph has kept
 
 
 @dataclass
@@ -63,6 +68,7 @@ class Operation:
     released: int | None = None  # the step after which what it saved was given back
     remark: str = ""  # why no gradient passes, what it raised
     cut: bool = False
+    is_meant: bool = False  # the cut: a program writes detach() and no_grad() on purpose
     leaf: int | None = None  # which of the leaves it stands for, or has made
     stepped: int = 0  # how many parameters an optimizer has changed in it
 
@@ -75,8 +81,11 @@ class Step:
     operation: int
     run: int  # which backward, counted from 1; 0 outside of one
     began: int  # nanoseconds since the beginning
-    took: int
+    took: int  # without the time in which kernels were made
     live: int = 0  # bytes of all tensors that were alive after it
+    compiled: int = 0  # kernels
+    read: int = 0  # kernels that were in the cache
+    making: int = 0  # nanoseconds in which kernels were compiled and read
     name: str = ""  # of the node
     finite: bool = True  # whether the gradient that arrived was
     spoiled: bool = False  # gradients that were not finite came out, though the one that arrived was
@@ -108,11 +117,12 @@ class Group:
 class Finding:
     """Something that a reader should look at."""
 
-    kind: str  # "nan", "vanished", "cut", "missing", "unused", "error"
+    kind: str  # "nan", "vanished", "cut", "meant", "missing", "unused", "error"
     text: str
     operation: int | None = None
     step: int | None = None
     before: list[tuple[int, str]] = field(default_factory=list)  # operations that ran last before it, and their names
+    number: int = 1  # of what it speaks
 
     def __str__(self) -> str:
         return self.text + (f"\nLast before it: {', '.join(name for _, name in self.before)}" if self.before else "")
@@ -172,6 +182,11 @@ class Trace:
     groups: list[Group] = field(default_factory=list)
     leaves: list[Leaf] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    meant_cuts: list[Finding] = field(default_factory=list)
     places: Places = field(default_factory=Places)
     notes: list[str] = field(default_factory=list)
     is_whole: bool = False  # whether a recording has seen its program to the end
+    values: str = ALL
+    compiled: int = 0  # kernels; and those that were read from the cache, and the nanoseconds that both took
+    read: int = 0
+    making: int = 0

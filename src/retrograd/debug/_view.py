@@ -22,7 +22,8 @@ from ._boxes import Boxes
 from ._findings import find_all, of_error, of_unused
 from ._page import inline, page_of
 from ._recorder import Recorder
-from ._trace import Trace
+from ._trace import ALL, NONE, SAVED, Trace
+from ._variables import name_of
 from ._watcher import Watcher
 
 FILE = "retrograd-view.html"
@@ -99,7 +100,7 @@ class record(Recording):  # noqa: N801 - it is used like a function
         for name, value in (("steps", steps), ("limit", limit)):
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
                 raise ValueError(f"record(): {name} must be a positive integer, but got {value!r}")
-        super().__init__(Trace())
+        super().__init__(Trace(values=ALL if statistics else NONE))
         self._target = path
         self._recorder = Recorder(self.trace, limit=limit, steps=steps, statistics=statistics, when_full=self._finish)
         self._done = False
@@ -129,7 +130,7 @@ class record(Recording):  # noqa: N801 - it is used like a function
         trace, watcher = self.trace, self._recorder.watcher
         if error is not None and not isinstance(error, SystemExit):
             trace.findings.append(of_error(trace, error))
-        trace.findings += find_all(trace, watcher.roots, watcher.reached, watcher.unreached)
+        find_all(trace, watcher.roots, watcher.reached, watcher.unreached, self._recorder.stepped())
         trace.is_whole = error is None and not self._recorder.is_cut_off
         if trace.is_whole:  # else what would have used them may not have run
             trace.findings += of_unused(self._recorder.unused())
@@ -153,7 +154,7 @@ def view(*outputs: Any, path: str | os.PathLike[str] | None = FILE, gradients: b
         >>> x = retrograd.ones(3, requires_grad=True)
         >>> recording = retrograd.debug.view((x * x).sum(), path=None)
         >>> [operation.name for operation in recording.trace.operations]
-        ['leaf', 'mul', 'sum', 'backward']
+        ['x', 'mul', 'sum', 'backward']
     """
     if not outputs:
         raise TypeError("view(): expected at least one tensor")
@@ -170,19 +171,20 @@ def view(*outputs: Any, path: str | os.PathLike[str] | None = FILE, gradients: b
     frame = user_frame(sys._getframe(1))
     recording = Recording(Trace(_title_of(frame.f_code.co_filename)))
     trace = recording.trace
-    boxes = Boxes(trace, statistics=True)
+    trace.values = SAVED
+    boxes = Boxes(trace, statistics=True, name=lambda tensor: name_of(tensor, frame))
     edges = [edge_of(output) for output in outputs]
     boxes.sources(outputs)
     nodes, leaves = graph_of(edges)
     for node in nodes:
         boxes.describe_saved_output(node)
-    watcher = Watcher(boxes, lambda: True)
+    watcher = Watcher(boxes, lambda: True, until=lambda: frame)
     if any(isinstance(node, Node) and type(node.guard) is Freed for node in nodes):
         trace.notes.append("A backward has freed the graph: there are no saved values and no gradients to show.")
     elif gradients:
         _run_backward(edges, outputs, leaves, watcher)
-    boxes.memory.is_closed = True
-    trace.findings += find_all(trace, watcher.roots, watcher.reached, watcher.unreached)
+    boxes.close()
+    find_all(trace, watcher.roots, watcher.reached, watcher.unreached)
     if path is not None:
         recording.save(path)
     return recording

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from time import perf_counter_ns
 from types import FrameType, SimpleNamespace
 from typing import Any
 
@@ -16,7 +15,7 @@ from .._places import user_frame
 from ..autograd._explain import why_not
 from ..autograd._observing import Observer
 from ..tensor import _base
-from ._boxes import Boxes
+from ._boxes import Boxes, moment
 from ._statistics import is_finite, is_zero
 from ._trace import BACKWARD, Operation
 
@@ -54,7 +53,7 @@ class Watcher(Observer):
         boxes.run = self._count
         stack = boxes.trace.places.stack(user_frame(sys._getframe(1)), self._until())
         self._runs.append((self._count, boxes.add(Operation("backward", BACKWARD, -1, stack, begins))))
-        boxes.ran(BACKWARD, self._runs[-1][1], perf_counter_ns(), 0)
+        boxes.ran(BACKWARD, self._runs[-1][1])
         reached = {boxes.leaf(one) for one in counts if isinstance(one, _base.Tensor)}
         self.reached |= reached
         if current_mode().transforms:  # its variables take the gradients, and leaves expect none
@@ -74,7 +73,10 @@ class Watcher(Observer):
         if output is None:
             return ""
         reason, cuts = why_not(output, leaf, user_frame(sys._getframe(1)))
-        return " ".join([reason, *(f"{cut.how}: {' '.join(cut.place.split())}" for cut in cuts)])
+        reason = reason.removeprefix("No gradient flows from output to input").lstrip(".: ")
+        reason = reason.replace("output", "what backward began from")
+        places = [f"{cut.how}: {' '.join(cut.place.split())}" for cut in cuts]
+        return " ".join([reason[:1].upper() + reason[1:], *places])
 
     def backward_ends(self, roots: Sequence[Any]) -> None:
         """Describe the gradients that leaves have now, which come from this run."""
@@ -101,18 +103,18 @@ class Watcher(Observer):
             boxes.memory.watch(one)
         del given, g  # so that memory goes when the engine lets go of it
         calls_program = node.primitive is None or bool(getattr(node.guard, "packed", None))
-        started = perf_counter_ns()
+        began = moment()
         try:
             with self._program() if calls_program else nullcontext():
                 yield run
         finally:
-            took = perf_counter_ns() - started
+            ended = moment()
             if arrived and type(node).__name__ == box.node:
                 box.gradient = arrived[0]
             if released is not None:
                 boxes.release(at)
             facts = self._judged(arrived, run)
-            boxes.ran(BACKWARD, at, started, took, name=type(node).__name__, **facts)
+            boxes.ran(BACKWARD, at, began, ended, name=type(node).__name__, **facts)
 
     def _judged(self, arrived: list[Any], run: Any) -> dict[str, bool]:
         """Say whether NaN, or nothing but zeros, came out of something else; note the leaves that take a gradient."""

@@ -23,5 +23,10 @@ class QueueEmptyError(DistStoreError):
     """A queue of a store has nothing."""
 
 
+def ranks_in_words(ranks: list[int]) -> str:
+    """Name processes by their numbers."""
+    return f"rank{'s' if len(ranks) != 1 else ''} {', '.join(map(str, ranks))}"
+
+
 for _error in (DistError, DistBackendError, DistNetworkError, DistStoreError, QueueEmptyError):
     _error.__module__ = "retrograd.distributed"  # where torch has them

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from concurrent.futures import wait
 from datetime import timedelta
 from functools import partial
@@ -16,16 +15,14 @@ from ..cuda import is_available as is_cuda_available
 from . import _mpi
 from ._agreement import comparisons_of, set_debug_level_from_env
 from ._alone import Alone
-from ._dist_errors import DistBackendError
+from ._dist_errors import DistBackendError, ranks_in_words
+from ._farewell import ledger, lost_in_words
+from ._meeting import meet
 from ._rendezvous import _handlers as _rendezvous_handlers
 from ._rendezvous import (
     adopt_environment,
     communicator_of,
-    ledger,
-    lost_ranks,
-    note_stopped,
     numbers_of,
-    ranks_in_words,
     rendezvous,
     started_place,
     store_of,
@@ -43,7 +40,6 @@ MISSING = {
 OUTSIDE = -100  # what `new_group` gives a process that is not in the group
 WORD_SECONDS = 2.0  # how long processes that gave up waiting look for others that did, to say who is missing
 WORD_TAG = 1
-UNDER_WAY_SECONDS = 1.0  # how long what a process has sent before it left may be under way
 default_pg_timeout = timedelta(minutes=30)
 
 
@@ -131,29 +127,17 @@ class ProcessGroup:
 
     def _check(self, what: str, peer: int | None = None) -> None:
         """Raise if a process of this group has died, or has left without what this one waits for."""
-        lost = lost_ranks()
-        first, after = ([rank for rank in ranks if rank in self._ranks] for ranks in (lost.dead, lost.stopped))
-        dead = first or after
-        if dead:
-            _mpi.note_failure()
-            note_stopped()
+
+        def is_awaited(rank: int, counts: dict[str, int] | None) -> bool:
+            if rank not in self._ranks or counts is None:
+                return rank in self._ranks
+            return self._ranks.index(rank) == peer or counts.get(self._entry, self.called) < self.called
+
+        lost = lost_in_words(what, is_awaited)
+        if lost:
             raise DistBackendError(
-                f"{what}: {ranks_in_words(dead)} died (group {self.group_desc}, ranks {self._ranks})\n"
-                "Hint: the error of that process says why."
-            )
-        left = [
-            rank
-            for rank in _World.left_for_good(lost.left)
-            if rank in self._ranks
-            and (self._ranks.index(rank) == peer or lost.left[rank].get(self._entry, self.called) < self.called)
-        ]
-        if left:
-            _mpi.note_failure()
-            who = f"{ranks_in_words(left)} {'has' if len(left) == 1 else 'have'}"
-            raise DistBackendError(
-                f"{what}: {who} left (group {self.group_desc}, ranks {self._ranks})\n"
-                "Hint: it came to its end, without an error, before it called this. All processes must call the same collectives, "
-                "equally often."
+                f"{lost} (group {self.group_desc}, ranks {self._ranks})\nHint: a process that dies says why. One that has left came to "
+                "its end before it called this: all processes must call the same collectives, equally often."
             )
 
     def _late(self, what: str, seconds: float) -> Exception:
@@ -424,12 +408,13 @@ def new_group(
         _world.ranks_outside = wanted
         return OUTSIDE
     engine: Any = Alone()
+    limit = timeout or world.timeout
     if len(wanted) > 1:
         whole = world._engine.communicator
         tag = sum(rank * 31 + 7 for rank in wanted) % 30000  # the members call it in the same order, so tags may repeat
+        meet(_World.control, wanted, "new_group", str(wanted), seconds_of(limit))  # see Note [Meetings]
         engine = _mpi.Mpi(whole.Create_group(whole.Get_group().Incl(wanted), tag))
     name_of_backend = world._backend if backend is None else backend
-    limit = timeout or world.timeout
     made = ProcessGroup(name_of_backend, config, wanted, name, group_desc or "undefined", limit, engine)
     _world.groups[made] = None
     return made
@@ -531,7 +516,6 @@ class _World:
 
     control: Any = None  # a communicator on which processes say what they wait for
     started = 0  # how often processes have come together
-    _seen_left: dict[int, float] = {}  # noqa: RUF012 - of this process: when it learnt that others have left
 
     @classmethod
     def enter(cls, group: ProcessGroup, name: str) -> str:
@@ -540,12 +524,6 @@ class _World:
         entry = next(one for one in (f"{name}.{number}" for number in count()) if one not in ledger)
         ledger[entry] = group
         return entry
-
-    @classmethod
-    def left_for_good(cls, left: Any) -> list[int]:
-        """Return who has left, and so long ago that nothing of theirs is under way."""
-        now = time.monotonic()
-        return [rank for rank in left if now - cls._seen_left.setdefault(rank, now) >= UNDER_WAY_SECONDS]
 
     def __init__(self) -> None:
         self.groups: dict[ProcessGroup, None] = {}  # in the order of their making

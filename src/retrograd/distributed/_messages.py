@@ -12,8 +12,8 @@ from .._tracebacks import guard_listed as _guard_listed
 from . import _mpi
 from ._buffers import joined, room_for
 from ._collectives import Rank, is_outside, need_tensor, root_in, run
+from ._dist_errors import ranks_in_words
 from ._groups import ProcessGroup, get_global_rank, need_group
-from ._rendezvous import ranks_in_words
 from ._work import Waiter, Work, seconds_of
 
 NOT_TO_ITSELF = "Invalid destination rank: destination rank should not be the same as the rank of the current process."

@@ -8,7 +8,9 @@ request. Arrays are NumPy's, of one dimension. Numbers are moved as bytes, so ev
 from __future__ import annotations
 
 import atexit
+import ctypes
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -18,6 +20,7 @@ import numpy as np
 from ._reductions import ReduceOp, before, combined, plain
 from ._work import Steps
 
+WATCH_SECONDS = 1.0  # how often processes look for others while MPI starts
 INSTALL = "pip install mpi4py mpich"
 MISSING = (
     "torch.distributed with several processes needs MPI, through mpi4py, which cannot be imported: {reason}\n"
@@ -30,8 +33,8 @@ class MissingMpiError(RuntimeError, ImportError):
 
 
 @cache
-def load() -> Any:
-    """Import mpi4py and start MPI, for several threads. It ends with the process, unless the process fails."""
+def _imported() -> Any:
+    """Import mpi4py without starting MPI."""
     try:
         import mpi4py
 
@@ -39,11 +42,37 @@ def load() -> Any:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py is there, but no MPI library
         raise MissingMpiError(MISSING.format(reason=str(error).splitlines()[0])) from error
+    return MPI
+
+
+def load(watch: Callable[[], None] | None = None) -> Any:
+    """Import mpi4py and start MPI, for several threads. It ends with the process, unless the process fails.
+
+    MPI's start returns when all processes have come. Meanwhile `watch` is called every second, and may raise.
+    """
+    MPI = _imported()  # noqa: N806 - mpi4py's name
     if not MPI.Is_initialized():
-        MPI.Init_thread(MPI.THREAD_MULTIPLE)
+        _start(MPI, watch)
+        for communicator in (MPI.COMM_WORLD, MPI.COMM_SELF):
+            communicator.Set_errhandler(MPI.ERRORS_RETURN)  # as mpi4py does where it starts MPI
         atexit.register(_finalize)
         _watch_for_errors()
     return MPI
+
+
+def _start(MPI: Any, watch: Callable[[], None] | None) -> None:  # noqa: N803 - mpi4py's name
+    """Start MPI in a thread: mpi4py would hold Python's lock until all processes have come."""
+    library = ctypes.CDLL(MPI.__file__)  # in which the MPI library is found with which mpi4py was built
+    ended = threading.Event()
+
+    def begin() -> None:
+        library.MPI_Init_thread(None, None, ctypes.c_int(MPI.THREAD_MULTIPLE), ctypes.byref(ctypes.c_int()))
+        ended.set()
+
+    threading.Thread(target=begin, name="MPI's start", daemon=True).start()
+    while not ended.wait(WATCH_SECONDS):
+        if watch is not None:
+            watch()
 
 
 def need() -> None:
@@ -57,6 +86,12 @@ def is_available() -> bool:
     from importlib.util import find_spec
 
     return find_spec("mpi4py") is not None
+
+
+def speaks_pmix() -> bool:
+    """Tell whether the MPI library can be joined by PMIx; MPICH says so among the options with which it was built."""
+    version = _imported().Get_library_version().lower()
+    return "mpich" not in version or "pmix" in version
 
 
 # ---- the end ----

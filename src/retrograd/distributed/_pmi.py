@@ -4,8 +4,8 @@
 
 MPICH's processes meet by asking a process manager, over a socket, in the words of PMI 1: they leave their addresses (`put`), wait for
 each other (`barrier_in`), and read those of the others (`get`). mpiexec is such a manager; this is another, for processes that come by
-themselves, from several machines too. It is a process because MPI's start holds the interpreter's lock: a thread of a process that
-starts MPI could not answer. It prints its port, ends with the last connection, and imports nothing of this package.
+themselves, from several machines too. It is a process because it must outlive rank 0: the others ask it who has died. It prints its
+port, ends with the last connection, and imports nothing of this package.
 
 Each process first says who and where it is, `hello rank=1 host=name`, and hears `welcome` when all have come. `who` is answered
 with the numbers of those who have; `dead` with the numbers of those who went without a farewell (PMI's `finalize`, or `cmd=leave`),
@@ -52,7 +52,7 @@ class Manager:
         if word == "hello":
             self.welcome(connection, int(said["rank"]), said["host"])
         elif word == "who":
-            _say(connection, _listed(set(self.hosts) - self.dead))
+            _say(connection, _listed(set(self.hosts)))
         elif word == "dead":
             left = " ".join(f"{rank}/{words}" for rank, every in sorted(self.leaving.items()) for words in every)
             _say(connection, f"{_listed(self.dead - self.stopped)} | {_listed(self.dead & self.stopped)} | {left}")

@@ -5,29 +5,43 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import select
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl, urlparse
 
 from . import _mpi, _pmi
-from ._dist_errors import DistNetworkError, DistStoreError
+from ._dist_errors import DistStoreError, ranks_in_words
+from ._farewell import ask_manager, is_joined, line_of, set_channel, set_manager
+from ._meeting import meet
+from ._siblings import watching
 from ._stores import FileStore, PrefixStore, Store, TCPStore
-from ._work import Line, Waiter
 
-FAREWELL_SECONDS = 5.0  # how long a process that ends waits for the others to end, too
-
-# What starters of processes say: the number of this process, how many there are, and both on this machine.
-STARTERS = (
-    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),  # MPICH and Intel MPI; srun --mpi=pmi2
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
-    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"),  # any srun
+LEFT = (
+    "init_process_group: {} left before calling it\n"
+    "Hint: it came to its end without an error. All processes that were started must call it."
 )
+LOOK_SECONDS = 1.0  # how often processes that wait for others to come look whether one has left
+
+# What starters of processes say: the number of this process, and how many there are; then both on this machine. srun --mpi=pmi2 says the
+# first two as MPICH does, and leaves the others to Slurm's own names.
+STARTERS = (
+    ("PMI_RANK", "PMI_SIZE"),  # MPICH and Intel MPI; srun --mpi=pmi2
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),  # any srun
+)
+ON_THIS_MACHINE = (
+    ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+    ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
+    ("SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"),
+)
+PORTS = range(10000, 32768)  # below those that systems give to connections by themselves
 
 
 @dataclass
@@ -38,17 +52,38 @@ class Place:
     size: int
     local_rank: int
     local_size: int
-    known_to_mpi: bool
+    variable: str  # of the starter, with the rank
+
+    def is_known_to_mpi(self) -> bool:
+        """Tell whether MPI joins the processes by itself. Slurm's PMIx is spoken by Open MPI, and by MPICH only if it was built so."""
+        return not self.variable.startswith("SLURM") or ("PMIX_RANK" in os.environ and _mpi.speaks_pmix())
 
 
 def started_place() -> Place | None:
     """Return what the starter of this process says of it; None if it was started by itself."""
-    for names in STARTERS:
-        if names[0] in os.environ and names[1] in os.environ:
-            numbers = [int(re.match(r"\d*", os.environ.get(name, "0"))[0] or 0) for name in names]  # type: ignore[index]
-            known = not names[0].startswith("SLURM") or "PMIX_RANK" in os.environ
-            return Place(numbers[0], numbers[1], numbers[2], numbers[3], known)
-    return None
+    said = _said_first(STARTERS)
+    if said is None:
+        return None
+    variable, rank, size = said
+    _, local_rank, local_size = _said_first(ON_THIS_MACHINE) or ("", "0", "1")
+    here = _on_machine(local_size, int(os.environ.get("SLURM_NODEID", "0")))
+    return Place(int(rank), int(size), int(local_rank), here, variable)
+
+
+def _said_first(pairs: Sequence[tuple[str, str]]) -> tuple[str, str, str] | None:
+    """Return the first two variables that are both there: the first one's name, and their values."""
+    found = (pair for pair in pairs if pair[0] in os.environ and pair[1] in os.environ)
+    pair = next(found, None)
+    return None if pair is None else (pair[0], os.environ[pair[0]], os.environ[pair[1]])
+
+
+def _on_machine(listed: str, machine: int) -> int:
+    """Return how many processes a machine has, in a list as Slurm writes it: 4(x2),1 is four on each of two machines, one on the third."""
+    counts: list[int] = []
+    for part in listed.split(","):
+        count, _, times = part.partition("(x")
+        counts += [int(count)] * int(times.rstrip(")") or 1)
+    return counts[min(machine, len(counts) - 1)]
 
 
 def adopt_environment() -> None:
@@ -56,13 +91,14 @@ def adopt_environment() -> None:
     place = started_place()
     if place is None or "RANK" in os.environ:
         return
+    job, step = (int(os.environ.get(name, "0")) for name in ("SLURM_JOB_ID", "SLURM_STEP_ID"))
     variables = {
         "RANK": place.rank,
         "WORLD_SIZE": place.size,
         "LOCAL_RANK": place.local_rank,
-        "LOCAL_WORLD_SIZE": place.local_size or 1,
+        "LOCAL_WORLD_SIZE": place.local_size,
         "MASTER_ADDR": _first_machine(),
-        "MASTER_PORT": 20000 + int(os.environ.get("SLURM_JOB_ID", 9500)) % 20000,
+        "MASTER_PORT": PORTS[(job * 31 + step) % len(PORTS)] if job else 29500,  # steps of a job may run at once
     }
     for name, value in variables.items():
         os.environ.setdefault(name, str(value))
@@ -117,8 +153,8 @@ def _variable(name: str) -> str:
     return found
 
 
-def store_of(method: str, rank: int, size: int, timeout: timedelta) -> Store:
-    """Return the store in which the processes of an address meet."""
+def store_of(method: str, rank: int, size: int, timeout: timedelta, waits: bool = False) -> Store:
+    """Return the store in which the processes of an address meet; that of a network may wait until all have."""
     address = urlparse(method)
     if address.scheme == "file":
         return FileStore(address.path, size)
@@ -127,7 +163,15 @@ def store_of(method: str, rank: int, size: int, timeout: timedelta) -> Store:
         if address.scheme == "env"
         else (address.hostname or "localhost", address.port or 0)
     )
-    return TCPStore(host, port, size, is_master=rank == 0, timeout=timeout, multi_tenant=True)
+    return _MeetingPlace(host, port, size, rank == 0, timeout, wait_for_workers=waits, multi_tenant=True)
+
+
+class _MeetingPlace(TCPStore):
+    """The store that rank 0 runs for all."""
+
+    def _refused(self) -> None:
+        if os.path.exists(left_note(0)):
+            raise DistStoreError(LEFT.format("rank 0"))
 
 
 def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) -> Iterator[tuple[Any, int, int]]:
@@ -138,32 +182,48 @@ def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) ->
         return
     rank, size = numbers_of(url, rank, world_size)
     timeout = kwargs.get("timeout", timedelta(minutes=5))
-    yield store_of(url, rank, size, timeout), rank, size
+    yield store_of(url, rank, size, timeout, waits=True), rank, size
 
 
 # ---- MPI ----
 def communicator_of(rank: int, size: int, store: Callable[[], Store], timeout: timedelta) -> Any:
     """Return MPI's communicator of all processes, in which this one has the number that it wants."""
     place = started_place()
-    if not (_Joined.by_store or (place is not None and place.known_to_mpi and place.size == size)):
+    seconds = timeout.total_seconds()
+    if _Met.channel is not None:  # not for the first time
+        meet(_Met.channel, list(range(_Met.channel.Get_size())), "init_process_group", f"world_size={size}", seconds)
+    elif place is not None and place.size == size and place.is_known_to_mpi():
+        first = place.rank - place.local_rank
+        _mpi.load(watching(place.variable, range(first, first + place.local_size), seconds))
+    else:
         join(store(), rank, size, timeout)
-    MPI = _mpi.load()  # noqa: N806 - mpi4py's name
-    world = MPI.COMM_WORLD
+    world = _mpi.load().COMM_WORLD
     if world.Get_size() != size:
         raise RuntimeError(
-            f"torch.distributed: the world size is {size}, but MPI started {world.Get_size()} processes\n"
-            "Hint: WORLD_SIZE, or world_size=, must be the number that mpiexec -n or srun -n was given. If MPI says 1, this "
-            "process was not started by the mpiexec of the MPI library that mpi4py uses: start the program with "
-            f"retrograd run --nproc-per-node {size} script.py, or install MPICH ({_mpi.INSTALL})."
+            f"torch.distributed: the world size is {size}, but MPI started {world.Get_size()} processes\n{_why_alone(size)}"
         )
-    return world.Split(0, rank)
+    communicator = world.Split(0, rank)
+    if _Met.channel is None:
+        _Met.channel = communicator.Dup()
+        set_channel(_Met.channel)
+    return communicator
 
 
-class _Joined:
-    by_store = is_stopped = False
-    helper: subprocess.Popen[str] | None = None
-    address = ("", 0)
-    descriptor = -1
+class _Met:
+    channel: Any = None  # a communicator of all processes, for what they say beside their collectives
+
+
+def _why_alone(size: int) -> str:
+    if is_joined():
+        return (
+            "Hint: Open MPI joins only what its own mpiexec, or srun --mpi=pmix, has started: "
+            f"mpiexec -n {size} retrograd run script.py. MPICH ({_mpi.INSTALL}) joins processes that were started in any way."
+        )
+    return (
+        "Hint: WORLD_SIZE, or world_size=, must be the number that mpiexec -n or srun -n was given. If MPI says 1, this process was not "
+        "started by the mpiexec of the MPI library that mpi4py uses: start the program with "
+        f"retrograd run --nproc-per-node {size} script.py, or install MPICH ({_mpi.INSTALL})."
+    )
 
 
 # Note [Processes that nobody started with mpiexec]
@@ -180,30 +240,56 @@ def join(store: Store, rank: int, size: int, timeout: timedelta) -> None:
         )
     if rank == 0:
         store.set("retrograd/pmi", f"{_own_host(store)} {_start_helper(size)}")
-    host, port = store.get("retrograd/pmi").decode().split()
-    _Joined.address = ("127.0.0.1" if host == socket.gethostname() else host, int(port))
-    connection = socket.create_connection(_Joined.address, timeout=timeout.total_seconds())
+    address = _manager_address(store, timeout)
+    connection = socket.create_connection(address, timeout=timeout.total_seconds())
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection.sendall(f"hello rank={rank} host={socket.gethostname()}\n".encode())
-    try:
-        _line(connection)
-    except OSError:
-        here = {int(number) for number in _ask("who")}
-        raise DistStoreError(
-            f"Timed out after {timeout.total_seconds():g} seconds waiting for clients. {len(here)}/{size} clients joined.\n"
-            f"Hint: missing {ranks_in_words(sorted(set(range(size)) - here))}."
-        ) from None
     connection.settimeout(None)
-    _Joined.descriptor = connection.detach()
+    connection.sendall(f"hello rank={rank} host={socket.gethostname()}\n".encode())
+    set_manager(address)
+    _await_all(connection, size, timeout.total_seconds())
+    descriptor = connection.detach()
     for name in [one for one in os.environ if one.startswith(("PMI_", "PMIX_", "MPI_LOCAL", "OMPI_"))]:
         del os.environ[name]
-    os.environ.update(PMI_FD=str(_Joined.descriptor), PMI_RANK=str(rank), PMI_SIZE=str(size))
+    os.environ.update(PMI_FD=str(descriptor), PMI_RANK=str(rank), PMI_SIZE=str(size))
     _mpi.load()
     for name in ("PMI_FD", "PMI_RANK", "PMI_SIZE"):  # of this process alone: those that it starts are not in the job
         del os.environ[name]
-    _Joined.by_store = True
+    set_manager(address, descriptor)
     _remove_names_of_shared_memory()
-    _mpi.set_farewell(_leave)
+
+
+def _manager_address(store: Store, timeout: timedelta) -> tuple[str, int]:
+    """Return where the process manager is, which rank 0 says."""
+    try:
+        store.wait(["retrograd/pmi"], timeout)
+    except DistStoreError as error:
+        raise DistStoreError(f"{_too_late(timeout.total_seconds())}\nHint: missing rank 0.") from error
+    host, port = store.get("retrograd/pmi").decode().split()
+    return "127.0.0.1" if host == socket.gethostname() else host, int(port)
+
+
+def _await_all(connection: socket.socket, size: int, seconds: float) -> None:
+    """Wait until the manager has seen all processes; raise if one has left, or the time is over."""
+    until = time.monotonic() + seconds
+    while not select.select([connection], [], [], LOOK_SECONDS)[0]:
+        missing = sorted(set(range(size)) - {int(number) for number in ask_manager("who")})
+        gone = [rank for rank in missing if os.path.exists(left_note(rank))]
+        if gone:
+            raise DistStoreError(LEFT.format(ranks_in_words(gone)))
+        if time.monotonic() > until and missing:
+            raise DistStoreError(
+                f"{_too_late(seconds)} {size - len(missing)}/{size} clients joined.\nHint: missing {ranks_in_words(missing)}."
+            )
+    line_of(connection)
+
+
+def _too_late(seconds: float) -> str:
+    return f"Timed out after {seconds:g} seconds waiting for clients."
+
+
+def left_note(rank: int | str) -> str:
+    """Return the name of the file that says that a process of this machine has ended, which `torch.distributed.run` has started."""
+    return f"{os.environ.get('RETROGRAD_ERROR_FILE', '')}.left.{rank}"
 
 
 def _remove_names_of_shared_memory() -> None:
@@ -233,88 +319,4 @@ def _start_helper(size: int) -> int:
     with helper.stdout:
         port = int(helper.stdout.readline())
     helper.returncode = 0  # it ends by itself, after the last process: nobody waits for it
-    _Joined.helper = helper
     return port
-
-
-def _line(connection: socket.socket) -> str:
-    data = b""
-    while not data.endswith(b"\n"):
-        more = connection.recv(1)  # no more than the line: what follows is for MPI
-        if not more:
-            raise DistNetworkError("The process manager of the job has gone.")
-        data += more
-    return data.decode().strip()
-
-
-def _ask(question: str) -> list[str]:
-    with socket.create_connection(_Joined.address, timeout=10) as connection:
-        connection.sendall(f"{question}\n".encode())
-        return _line(connection).split()
-
-
-# Note [Processes that have left]
-# A process may end well while others still wait: for each other, or for what it has sent. So that one has left is no reason to give up.
-# Rule 1. At its end a process says how many collectives it has called in each group. Who waits for a later one waits in vain.
-# Rule 2. Who waits for a message of one that has left waits in vain, too, unless it is under way: that has a second to come.
-class Lost(NamedTuple):
-    """The numbers of processes that do not work on, as far as that is known."""
-
-    dead: list[int]
-    stopped: list[int]  # those whom the death of another has ended
-    left: dict[
-        int, dict[str, int]
-    ]  # those that have ended well, with how many collectives they have called in each group
-
-
-def lost_ranks() -> Lost:
-    """Return which processes have died or left."""
-    lost = Lost([], [], {})
-    if not _Joined.by_store:
-        return lost  # mpiexec ends the job when a process dies
-    try:
-        dead, stopped, left = (part.split() for part in " ".join(["", *_ask("dead"), ""]).split("|"))
-    except (OSError, DistNetworkError):
-        return lost
-    for words in left:
-        rank, _, said = words.partition("/")
-        group, _, count = said.partition("=")
-        lost.left.setdefault(int(rank), {})[group] = int(count)
-    return lost._replace(dead=[int(rank) for rank in dead], stopped=[int(rank) for rank in stopped])
-
-
-ledger: dict[
-    str, Any
-] = {}  # every group that there was, by a name that all processes have for it; of those that were closed, the count
-
-
-def _said_of_calls() -> str:
-    return " ".join(f"{name}={one if isinstance(one, int) else one.called}" for name, one in ledger.items())
-
-
-def note_stopped() -> None:
-    """Tell the others that this process fails because another has died: they shall not name it as the cause."""
-    _Joined.is_stopped = True
-    with contextlib.suppress(OSError):
-        os.write(_Joined.descriptor, b"cmd=stopped\n")
-
-
-def is_stopped() -> bool:
-    """Tell whether this process fails because another has died."""
-    return _Joined.is_stopped
-
-
-def ranks_in_words(ranks: list[int]) -> str:
-    """Name processes by their numbers."""
-    return f"rank{'s' if len(ranks) != 1 else ''} {', '.join(map(str, ranks))}"
-
-
-def _leave() -> None:
-    """End together with the others, so that none waits for a message that is still here; not if one has died."""
-    os.write(_Joined.descriptor, f"cmd=leaving {_said_of_calls()}\n".encode())
-    request = _mpi.load().COMM_WORLD.Ibarrier()
-    until = time.monotonic() + FAREWELL_SECONDS
-    Waiter(Line(), FAREWELL_SECONDS, "", lambda *_: TimeoutError()).wait_until(
-        lambda: request.Test() or time.monotonic() > until
-    )
-    os.write(_Joined.descriptor, b"cmd=leave\n")  # MPI's own end would say so, but it waits for everybody

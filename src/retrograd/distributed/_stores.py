@@ -320,11 +320,15 @@ class TCPStore(Store):
                         f"{int(self._timeout.total_seconds() * 1000)}ms while trying to connect to ({self._host}, "
                         f"{self._port}).\nHint: is rank 0 running there? ({error})"
                     ) from error
+                self._refused()
                 time.sleep(0.02)
                 continue
             made.settimeout(None)
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return made
+
+    def _refused(self) -> None:
+        """Look, while nobody answers, whether somebody still will."""
 
     def _wait_for(self, size: int) -> None:
         came = self.add("_workers", 1)

@@ -13,7 +13,8 @@ import traceback
 from typing import Any
 
 from . import _mpi
-from ._rendezvous import is_stopped
+from ._farewell import is_joined, is_stopped
+from ._rendezvous import left_note
 from .run import run_program
 
 
@@ -28,7 +29,17 @@ def main() -> None:
     except SystemExit as end:
         if end.code not in (None, 0):
             _mpi.note_failure()
+        else:
+            _note_end()
         raise
+    _note_end()
+
+
+def _note_end() -> None:
+    """Tell processes that still wait for this one in `init_process_group` that it has ended."""
+    if not is_joined():
+        with open(left_note(os.environ["RANK"]), "w", encoding="ascii"):
+            pass
 
 
 def _show_once(kind: Any, error: Any, trace: Any) -> None:

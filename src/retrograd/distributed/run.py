@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..cuda import device_count
+from ._rendezvous import PORTS
 
 POLL_SECONDS = 0.05  # how often processes are looked at
 PATIENCE = 5.0  # seconds that a process has to obey before it is killed
@@ -212,8 +213,8 @@ def _variables(options: argparse.Namespace, job: Job, local_rank: int, restarts:
 
 
 def free_port() -> int:
-    """Return a port that nobody has, and that systems give no connection by themselves before it is used: these begin at 32768."""
-    for port in random.SystemRandom().sample(range(10000, 32768), 100):
+    """Return a port that nobody has, and that systems give no connection by themselves before it is used."""
+    for port in random.SystemRandom().sample(PORTS, 100):
         with socket.socket() as one, contextlib.suppress(OSError):
             one.bind(("localhost", port))
             return port

@@ -33,8 +33,9 @@ SPECIAL = {  # of others the output is the last argument
     "fill": "copyto({out}, {0}, where={1})",
     "maximum": "maximum({0}, {1}, out={out})",
     "minimum": "minimum({0}, {1}, out={out})",
+    "scale": "multiply({0}, {1}, {out})",
 }
-WORDS = {"absolute": "abs", "sign": "sgn"}  # what `xp` calls them
+WORDS = {"absolute": "abs", "sign": "sgn", "scale": "multiply"}  # what `xp` calls them
 Pass: TypeAlias = "tuple[str, tuple[Any, ...], Cell]"
 
 
@@ -104,14 +105,19 @@ class Number:
 
 
 class Cell:
-    """The name of an array that a rule reads and writes; a result gets its name last."""
+    """The name of an array that a rule reads and writes; a result gets its name last.
 
-    __slots__ = ("is_mask", "name", "passes")
+    A part is what an operation computes on its way, and does not round to half precision.
+    """
 
-    def __init__(self, passes: list[Pass], name: str | None = None, is_mask: bool = False) -> None:
+    __slots__ = ("is_mask", "is_part", "name", "passes")
+
+    def __init__(
+        self, passes: list[Pass], name: str | None = None, is_mask: bool = False, is_part: bool = False
+    ) -> None:
         self.passes = passes
         self.name = name
-        self.is_mask = is_mask
+        self.is_mask, self.is_part = is_mask, is_part
 
     def _into(self, function: str, *args: Any) -> Cell:
         """Note a call that writes into this cell."""
@@ -122,11 +128,15 @@ class Cell:
         """Note a call that has a result."""
         return Cell(self.passes, None, is_mask)._into(function, *args)
 
-    def _plus(self, out: Callable[..., Cell], term: Cell, factor: Any) -> Cell:
+    def _part(self, function: str, other: Any) -> Cell:
+        """Note a call whose result is a part of an operation."""
+        return Cell(self.passes, None, is_part=True)._into(function, self, other)
+
+    def _plus(self, out: Callable[..., Cell], term: Cell, factor: Any, multiply: str = "multiply") -> Cell:
         """Note a sum with a number of times a term."""
         if factor == -1:
             return out("subtract", self, term)
-        return out("add", self, term if factor == 1 else term.mul(factor))
+        return out("add", self, term if factor == 1 else term._part(multiply, factor))
 
     # ---- in place ----
     def copy_(self, other: Cell) -> Cell:
@@ -136,26 +146,26 @@ class Cell:
         return self._into("multiply", self, other)
 
     def add_(self, other: Cell, alpha: Any = 1) -> Cell:
-        return self._plus(self._into, other, alpha)
+        return self._plus(self._into, other, alpha, "scale")
 
     def lerp_(self, end: Cell, weight: Any) -> Cell:
-        return self._into("add", self, end.sub(self).mul(weight))
+        return self._into("add", self, end._part("subtract", self)._part("multiply", weight))
 
     def addcmul_(self, one: Cell, other: Cell, value: Any = 1) -> Cell:
-        return self._plus(self._into, one.mul(other), value)
+        return self._plus(self._into, one._part("multiply", other), value)
 
     def addcdiv_(self, one: Cell, other: Cell, value: Any = 1) -> Cell:
-        return self._plus(self._into, one.div(other), value)
+        return self._plus(self._into, one._part("divide", other), value)
 
     def clamp_(self, low: Any, high: Any) -> Cell:
         return self._into("maximum", self, low)._into("minimum", self, high)
 
     # ---- results ----
     def add(self, other: Any, alpha: Any = 1) -> Cell:
-        return self._plus(self._new, other, alpha)
+        return self._plus(self._new, other, alpha, "scale")
 
     def addcmul(self, one: Cell, other: Cell, value: Any = 1) -> Cell:
-        return self._plus(self._new, one.mul(other), value)
+        return self._plus(self._new, one._part("multiply", other), value)
 
     def sub(self, other: Cell) -> Cell:
         return self._new("subtract", self, other)
@@ -195,14 +205,19 @@ class Cell:
         return self._new("copy", self)._into("fill", value, mask)
 
 
-def plan_for(rule: Callable[..., None], numbers: tuple[Any, ...], has: tuple[bool, ...], maximize: bool) -> Plan:
-    """Return the plan of a rule with such numbers; `has` tells which buffers there are."""
+def plan_for(
+    rule: Callable[..., None], numbers: tuple[Any, ...], has: tuple[bool, ...], maximize: bool, half: Any = None
+) -> Plan:
+    """Return the plan of a rule with such numbers; `has` tells which buffers there are.
+
+    `half` is the dtype of half precision if parameters have it: their kernel rounds after each operation, as Tensors do.
+    """
     kinds = tuple([one if one is None or one == 0 or one == 1 else Varies for one in numbers])
-    return _plan(rule, kinds, has, maximize)
+    return _plan(rule, kinds, has, maximize, half)
 
 
 @lru_cache(maxsize=512)
-def _plan(rule: Callable[..., None], kinds: tuple[Any, ...], has: tuple[bool, ...], maximize: bool) -> Plan:
+def _plan(rule: Callable[..., None], kinds: tuple[Any, ...], has: tuple[bool, ...], maximize: bool, half: Any) -> Plan:
     passes: list[Pass] = []
     p, g = Cell(passes, "p"), Cell(passes, "g")
     buffers = [Cell(passes, f"b{k}") if there else None for k, there in enumerate(has)]
@@ -219,23 +234,33 @@ def _plan(rule: Callable[..., None], kinds: tuple[Any, ...], has: tuple[bool, ..
     cells = [p, g, *[b for b in buffers if b is not None]]
     outs = [one for one in cells if any(out is one for _, _, out in passes)]
     names = tuple(values.values())
-    formula = Formula(_formula(passes, cells, outs, values), names, ())
+    formula = Formula(_formula(passes, cells, outs, values, half), names, ())
     return Plan(made["run"], len(scratch), len(masks), made["numbers"], names, formula, tuple(map(cells.index, outs)))
 
 
-def _formula(passes: list[Pass], cells: list[Cell], outs: list[Cell], values: dict[str, str]) -> Callable[..., Any]:
+def _formula(
+    passes: list[Pass], cells: list[Cell], outs: list[Cell], values: dict[str, str], half: Any
+) -> Callable[..., Any]:
     """Return what computes the new values of the cells that passes write, in words of `xp`."""
 
     def updated(xp: Any, *arrays: Any, **numbers: Any) -> tuple[Any, ...]:
         found: dict[Any, Any] = dict(zip(cells, arrays, strict=True))
+
+        def rounded(value: Any) -> Any:
+            return value if half is None else xp.astype(value, dtype=half)
+
         for function, args, out in passes:
-            given = [found[one] if isinstance(one, Cell) else numbers[values[repr(one)]] for one in args]
+            own = [None if isinstance(one, Cell) else numbers[values[repr(one)]] for one in args]
+            if function in ("add", "subtract", "scale"):  # torch rounds the numbers in a sum
+                own = [one if one is None else rounded(one) for one in own]
+            given = [found[arg] if number is None else number for arg, number in zip(args, own, strict=True)]
             if function == "copy":
-                found[out] = given[0]
+                value = given[0]
             elif function == "fill":
-                found[out] = xp.where(given[1], given[0], found[out])
+                value = xp.where(given[1], given[0], found[out])
             else:
-                found[out] = getattr(xp, WORDS.get(function, function))(*given)
+                value = getattr(xp, WORDS.get(function, function))(*given)
+            found[out] = value if out.is_part or out.is_mask else rounded(value)
         return tuple(found[one] for one in outs)
 
     return updated

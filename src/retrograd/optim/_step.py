@@ -12,11 +12,14 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any, ClassVar, TypeAlias
 
+import ml_dtypes
 import numpy as np
 
 from .._modes import NO_GRAD, read_mode
+from .._native import machine
 from .._native.program import PreparedUpdate, Together
 from .._places import user_frame
+from ..overrides import unwatched
 from ..tensor._aliasing.views import wrote
 from ..tensor._base import LEAF, _edge_slot, materialise
 from ..tensor._functions.complex_views import view_as_real
@@ -29,7 +32,11 @@ from .optimizer import Optimizer, ParamsT, _get_scalar_dtype, _use_grad_for_diff
 
 NDARRAY = np.ndarray
 KINDS = {np.dtype(np.float32): np.dtype(np.float32), np.dtype(np.float64): np.dtype(np.float64)}
-KINDS |= {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
+HALVES = {np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)}  # in which large parameters alone have plans
+KINDS |= {half: half for half in HALVES} | {
+    np.dtype(np.complex64): np.dtype(np.float32),
+    np.dtype(np.complex128): np.dtype(np.float64),
+}
 State: TypeAlias = dict[str, Any]
 Options: TypeAlias = dict[str, Any]
 Shared: TypeAlias = dict[Any, Any]
@@ -98,7 +105,10 @@ def _step_of(cls: type) -> Callable[..., Any]:
     def step(self: Any, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient; return what `closure` computes, if it is given."""
         loss = loss_of(closure)
-        self._update_all()
+        if read_mode() is NO_GRAD:
+            self._update_all()
+        else:
+            unwatched(self._update_all)  # under a profiler the step runs as it would without
         return loss
 
     step.__qualname__ = f"{cls.__name__}.step"
@@ -243,7 +253,9 @@ class RuleOptimizer(Optimizer):
                 continue
             if slot.kind is not kind or (numbers is not known and numbers != known):
                 known, kind = numbers, slot.kind
-                plan = plan_for(rule, numbers, kind[1], maximize)
+                # torch's fused steps round once
+                half = kind[0] if kind[0] in HALVES and not group.get("fused") else None
+                plan = plan_for(rule, numbers, kind[1], maximize, half)
                 run, plain = plan.run, plan.numbers(numbers)
                 values = as_arrays(plain, kind[0])
                 packed = {}
@@ -254,6 +266,10 @@ class RuleOptimizer(Optimizer):
                 if slot.plan is not plan:
                     slot.adopt_kernel(plan, array, plain)
                 kernel = slot.kernel
+                if kernel is None and kind[0] in HALVES:
+                    calls.run()
+                    self._on_tensors(param, grad, state, buffers, numbers, maximize)
+                    continue
                 if kernel is None:
                     plan.update([slot.parameter, array, *slot.others], plain)
                 else:
@@ -283,6 +299,8 @@ class RuleOptimizer(Optimizer):
         if not known or not _is_dense(param._array, param._array):
             return None
         if param._storage is not None and param._storage.inference:
+            return None
+        if param._array.dtype in HALVES and (param._array.size < LARGE or not machine.is_available()):
             return None
         if not all(one is None or _is_dense(one, param._array) for one in arrays):
             return None

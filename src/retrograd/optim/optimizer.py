@@ -10,7 +10,9 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from .._dtypes import float32, float64, get_default_dtype
+from .._errors import GIVE_PARAMETERS, all_of
 from .._modes import current_mode, read_mode, restore_mode, set_grad
+from .._settings import typename
 from .._tracebacks import guard_methods, guard_own, hide
 from .._warnings import warn
 from ..autograd.grad_mode import enable_grad
@@ -136,7 +138,7 @@ class Optimizer:
             )
         self.state: defaultdict[Any, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
-        groups: list[Any] = list(params)
+        groups = all_of(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
         if not isinstance(groups[0], dict):
@@ -152,7 +154,10 @@ class Optimizer:
         params, names = _named(param_group["params"])
         for param in params:
             if not isinstance(param, Tensor):
-                raise TypeError("optimizer can only optimize Tensors, but one of the params is " + type(param).__name__)
+                hint = f"\nHint: give {GIVE_PARAMETERS}" if hasattr(param, "parameters") else ""
+                raise TypeError(
+                    f"optimizer can only optimize Tensors, but one of the params is {typename(param)}{hint}"
+                )
             if not self.defaults.get("differentiable") and not (is_leaf(param) or param.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
         options = {**param_group, "params": params}

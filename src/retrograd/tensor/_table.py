@@ -271,6 +271,15 @@ def _operators() -> dict[str, Any]:
             hide(error)
             raise
 
+    def invert(self: Any) -> Any:
+        try:
+            if self.dtype.is_floating_point or self.dtype.is_complex:
+                raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+            return p.bitwise_not(self)
+        except Exception as error:
+            hide(error)
+            raise
+
     binary = {"add": p._add, "sub": p._sub, "mul": p._mul, "truediv": p._div, "floordiv": p.floor_quotient}
     binary |= {"mod": p.modulo, "and": p.OPERATORS["and"], "or": p.OPERATORS["or"], "xor": p.OPERATORS["xor"]}
     table: dict[str, Any] = {f"__{name}__": function for name, function in binary.items()}
@@ -280,7 +289,7 @@ def _operators() -> dict[str, Any]:
     table |= {"__pow__": power, "__rpow__": rpow, "__matmul__": matmul, "__rmatmul__": rmatmul}
     table |= {f"__{name}__": p.OPERATORS[name] for name in ("lt", "le", "gt", "ge")}
     table |= {"__eq__": equal, "__ne__": not_equal, "__div__": p._div}
-    table |= {"__neg__": p.neg, "__pos__": lambda self: self, "__abs__": p.abs, "__invert__": p.bitwise_not}
+    table |= {"__neg__": p.neg, "__pos__": lambda self: self, "__abs__": p.abs, "__invert__": invert}
     table |= {f"__{r}{n}__": _shift(n, bool(r)) for n in ("lshift", "rshift") for r in ("", "r")}
     table |= {"__getitem__": _indexing.getitem, "__setitem__": _indexing.setitem}
     table |= {"__float__": _casting.to_number(float), "__int__": _casting.to_number(int)}

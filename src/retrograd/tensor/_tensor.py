@@ -19,7 +19,7 @@ from .._errors import wrap_dim
 from .._graph.cuts import note_cut
 from .._graph.node import Slot
 from .._modes import NO_GRAD, PLAIN, current_mode, read_mode, using
-from .._tracebacks import hide
+from .._tracebacks import guarded, hide
 from .._warnings import warn
 from ..overrides import arguments, refuse_function_of_other_torch, refuse_other_torch
 from . import _base
@@ -29,7 +29,7 @@ from ._aliasing.view_nodes import detached
 from ._aliasing.views import NOWHERE
 from ._base import LEAF, TensorBase, TensorMeta, signed_types, storage_of, wrap
 from ._functions.casting import device_of
-from ._functions.creation import empty, from_numpy, tensor
+from ._functions.creation import from_numpy
 from ._functions.shape import alias
 from ._object import old_attributes as old_attributes
 from ._object.formats import is_laid_out_in
@@ -113,19 +113,13 @@ class Tensor(TensorMethods):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Build a tensor as `torch.Tensor(...)` does: from sizes or from data, in the default dtype."""
-        if kwargs.pop("device", None) is not None and not args:
-            args = ()
-        dtype = _dtypes.get_default_dtype()
-        if args and all(isinstance(a, int) and not isinstance(a, bool) for a in args):
-            made = empty(*args)
-        elif not args:
-            made = empty(0)
-        elif isinstance(args[0], Tensor):
-            made = args[0].detach()
-        elif isinstance(args[0], _size.Size):
-            made = empty(*args[0])
-        else:
-            made = tensor(args[0], dtype=dtype)
+        from ._object.old_types import construct
+
+        try:
+            made = construct(None, *args, **kwargs)
+        except Exception as error:
+            hide(error)
+            raise
         return made if cls is Tensor else made.as_subclass(cls)  # type: ignore[no-any-return]
 
     @staticmethod
@@ -141,10 +135,14 @@ class Tensor(TensorMethods):
 
     def as_subclass(self, cls: type[Kind]) -> Kind:
         """Return the same tensor, seen as an instance of a subclass."""
-        if not isinstance(cls, type):
-            raise TypeError(f"cls must be a type (got {type(cls).__name__})")
-        if not issubclass(cls, Tensor):
-            raise TypeError("as_subclass(): argument 'cls' must be a subclass of Tensor")
+        try:
+            if not isinstance(cls, type):
+                raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+            if not issubclass(cls, Tensor):
+                raise TypeError("as_subclass(): argument 'cls' must be a subclass of Tensor")
+        except Exception as error:
+            hide(error)
+            raise
         result = object.__new__(cls)
         result._array = self._array
         result._storage = storage_of(self)
@@ -355,6 +353,7 @@ class Tensor(TensorMethods):
         """Return how many elements of the storage lie before the first."""
         return geometry(self)[1]
 
+    @guarded
     def data_ptr(self) -> int:
         """Return the address of the first element."""
         if isinstance(array := memory_under(self), LevelArray):
@@ -362,10 +361,15 @@ class Tensor(TensorMethods):
         return 0 if self.is_meta or hasattr(array, "place") else array.__array_interface__["data"][0]
 
     def __len__(self) -> int:
-        if not self._array.ndim:
-            raise TypeError("len() of a 0-d tensor")
-        return self._array.shape[0]  # type: ignore[no-any-return]
+        try:
+            if not self._array.ndim:
+                raise TypeError("len() of a 0-d tensor")
+            return self._array.shape[0]  # type: ignore[no-any-return]
+        except Exception as error:
+            hide(error)
+            raise
 
+    @guarded
     def __iter__(self) -> Iterator[Tensor]:
         if not self._array.ndim:
             raise TypeError("iteration over a 0-d tensor")
@@ -374,6 +378,7 @@ class Tensor(TensorMethods):
     def __reversed__(self) -> Tensor:
         return self.flip(0) if self._array.ndim else self
 
+    @guarded
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, (Tensor, int, float, complex, bool)):
             return bool(self.eq(element).any().item())
@@ -385,10 +390,12 @@ class Tensor(TensorMethods):
         return self._edge is not None
 
     @requires_grad.deleter
+    @guarded
     def requires_grad(self) -> None:
         raise RuntimeError("requires_grad must be a bool")
 
     @requires_grad.setter
+    @guarded
     def requires_grad(self, value: bool) -> None:
         if type(value) is not bool:
             raise RuntimeError("requires_grad must be a bool")
@@ -447,19 +454,24 @@ class Tensor(TensorMethods):
             if (extra := self._extra) is not None and extra.grad is not None:
                 extra.grad = None
             return
-        if not isinstance(value, Tensor):
-            raise TypeError(
-                f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}"
-            )
-        if value is self:
-            raise RuntimeError("can't assign Variable as its own grad")
-        if value._array.dtype != self._array.dtype or (self._extra is not None and self._extra.grad_dtype is not LEAF):
-            check_grad_dtype(self, value)
-        if tuple(value._array.shape) != tuple(self._array.shape):
-            raise RuntimeError(
-                f"attempting to assign a gradient of size '{list(value._array.shape)}' to a tensor of size "
-                f"'{list(self._array.shape)}'. Please ensure that the gradient and the tensor are the same size"
-            )
+        try:
+            if not isinstance(value, Tensor):
+                raise TypeError(
+                    f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}"
+                )
+            if value is self:
+                raise RuntimeError("can't assign Variable as its own grad")
+            own = self._extra
+            if value._array.dtype != self._array.dtype or (own is not None and own.grad_dtype is not LEAF):
+                check_grad_dtype(self, value)
+            if tuple(value._array.shape) != tuple(self._array.shape):
+                raise RuntimeError(
+                    f"attempting to assign a gradient of size '{list(value._array.shape)}' to a tensor of size "
+                    f"'{list(self._array.shape)}'. Please ensure that the gradient and the tensor are the same size"
+                )
+        except Exception as error:
+            hide(error)
+            raise
         self._need_extra().grad = value
 
     @grad.deleter
@@ -467,6 +479,7 @@ class Tensor(TensorMethods):
         self.grad = None
 
     @property
+    @guarded
     def grad_dtype(self) -> _dtypes.dtype | None:
         """The dtype to which gradients of this leaf are brought; None: they keep theirs."""
         if not is_leaf(self):
@@ -474,6 +487,7 @@ class Tensor(TensorMethods):
         return grad_dtype_of(self)  # type: ignore[no-any-return]
 
     @grad_dtype.setter
+    @guarded
     def grad_dtype(self, value: _dtypes.dtype | None) -> None:
         choose_grad_dtype(self, value)
 
@@ -526,9 +540,14 @@ class Tensor(TensorMethods):
 
     @data.setter
     def data(self, value: Tensor) -> None:
-        set_data(self, value)
+        try:
+            set_data(self, value)
+        except Exception as error:
+            hide(error)
+            raise
 
     @data.deleter
+    @guarded
     def data(self) -> None:
         raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
@@ -571,6 +590,7 @@ class Tensor(TensorMethods):
             hide(error)
             raise
 
+    @guarded
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call `hook(param)` after a gradient has been added to `.grad`."""
         from ..autograd.graph import RemovableHandle
@@ -584,6 +604,7 @@ class Tensor(TensorMethods):
         extra.hooked = True
         return RemovableHandle.add(extra.post_hooks, hook)
 
+    @guarded
     def retain_grad(self) -> None:
         """Keep `.grad` of this non-leaf tensor.
 
@@ -667,6 +688,7 @@ class Tensor(TensorMethods):
 
         return reduced(self)
 
+    @guarded
     def __deepcopy__(self, memo: Any) -> Any:
         from ._storage.deep_copies import deepcopy
 
@@ -703,6 +725,8 @@ def tensor_text(tensor: Any, prefix: str | None = None, contents: str | None = N
     try:
         grad_fn = tensor.grad_fn
         name = None if grad_fn is None else type(grad_fn).__name__
+        if (labels := getattr(grad_fn, "labels", None)) is not None:  # of a compiled call: one node for several
+            name = labels[tensor.output_nr]
     except RuntimeError:  # a ForbiddenView
         name, kind = "Invalid", Tensor
     parameter = isinstance(tensor, Parameter)

@@ -26,7 +26,9 @@ function labelsOf(one) {
     } else {
       const box = one.operation;
       const first = box.values[0];
-      const facts = first ? `${shapeText(first.shape)}${first.dtype === "float32" ? "" : ` ${first.dtype}`}` : box.node.replace(/Backward0?$/, "");
+      const node = box.node.replace(/Backward0?$/, "");
+      const isSaid = node.toLowerCase() === one.name.replaceAll("_", "").toLowerCase();
+      const facts = first ? `${shapeText(first.shape)}${first.dtype === "float32" ? "" : ` ${first.dtype}`}` : isSaid ? "" : node;
       one.labels = [shorten(one.name, 26), box.kind === "optimizer" ? counted(box.stepped, "parameter") : shorten(facts, 28)];
     }
   }
@@ -188,24 +190,27 @@ function route(group, edge, start, end) {
   return points;
 }
 
-// Open groups, the outermost first, as long as no more boxes than `most` are visible: first modules, then what lines have called.
+// Open groups, the outermost first, as long as no more boxes than `most` are visible: first modules, then what lines have called, then
+// stretches of the execution, all of a group or none: for these twice as many, as they would hide everything.
 function openTo(tree, most) {
   tree.root.open = true;
   let count = tree.root.children.length;
-  for (const mayOpen of [(one) => !one.isPart && !one.isStretch, (one) => !one.isPart]) {
-    let level = tree.root.children;
+  const openTogether = (groups) => {
+    const more = groups.reduce((sum, one) => sum + one.children.length - 1, 0);
+    if (count + more > (groups.length > 1 ? 2 * most : most)) return;
+    groups.forEach((one) => { one.open = true; });
+    count += more;
+  };
+  const isGroup = (one) => one.children && !one.isPart;
+  for (const mayOpen of [(one) => isGroup(one) && !one.isStretch, isGroup, (one) => isGroup(one) || one.isPart]) {
+    let level = [tree.root];
     while (level.length) {
-      const following = [];
-      const groups = level.filter((one) => one.children && mayOpen(one));
-      for (const one of groups.sort((a, b) => a.children.length - b.children.length)) {
-        if (!one.open) {
-          if (count + one.children.length - 1 > most) continue;
-          one.open = true;
-          count += one.children.length - 1;
-        }
-        following.push(...one.children);
-      }
-      level = following;
+      const parts = level.map((one) => one.children.filter((child) => child.isPart && !child.open && mayOpen(child)));
+      const others = level.flatMap((one) => one.children.filter((child) => isGroup(child) && !child.open && mayOpen(child)));
+      [...parts, ...others.map((one) => [one])].sort((a, b) => sizeOf(a) - sizeOf(b)).forEach(openTogether);
+      level = level.flatMap((one) => one.children.filter((child) => child.children && child.open));
     }
   }
 }
+
+const sizeOf = (groups) => groups.reduce((sum, one) => sum + one.children.length, 0);

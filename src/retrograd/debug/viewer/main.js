@@ -160,7 +160,7 @@ class Viewer {
     list.hidden = !words.length;
     const rows = [...this.found].slice(0, 100).map((id) => {
       const box = recording.operations[id];
-      const facts = [recording.modulesOf(box).join("."), box.values.length ? shapeText(box.values[0].shape) : ""].filter(Boolean).join("  ");
+      const facts = [box.values.length ? shapeText(box.values[0].shape) : "", recording.modulesOf(box).join(".")].filter(Boolean).join("  ");
       return element("li", { "data-operation": String(id), onmousedown: (event) => { event.preventDefault(); this.select(id); list.hidden = true; } }, box.name, element("small", {}, facts));
     });
     const count = this.found.size;

@@ -3,6 +3,7 @@
 
 const MOST_USERS = { leaf: 24, other: 60 }; // to which lines are drawn: those of a weight of a long loop would hide the graph
 const LEAST_STRETCH = 4; // operations of one line that become a group
+const FEW_PARTS = 4; // that stand one below the other; more are columns
 const LARGEST_GROUP = 42; // children that are laid out together; more are shown in groups of this many
 
 const value = ([shape, dtype, bytes, numbers, freed]) => ({ shape, dtype, bytes, numbers: statistics(numbers), freed });
@@ -23,19 +24,24 @@ class Recording {
     this.lines = data.lines.map(([file, line, name], id) => ({ id, file, line, function: name, operations: [] }));
     this.stacks = data.stacks;
     this.groups = data.groups.map(([name, module, parent]) => ({ name, module, parent }));
-    this.steps = data.steps.map(([kind, operation, run, began, took, live, node]) =>
-      ({ kind: { f: "forward", b: "backward", o: "optimizer" }[kind], operation, run, began, took, live, node }));
+    this.steps = data.steps.map(([kind, operation, run, began, took, live, node, compiled, read, making]) =>
+      ({ kind: { f: "forward", b: "backward", o: "optimizer" }[kind], operation, run, began, took, live, node, kernels: { compiled, read, making } }));
     this.leaves = data.leaves.map(([name, held, tracked, gradient, steps, remark]) =>
       ({ name, value: value(held), tracked, gradient: statistics(gradient), steps, remark }));
     this.operations = data.operations.map((columns, id) => {
-      const [name, kind, group, stack, inputs, values, gradient, node, saved, released, remark, cut, leaf, stepped] = columns;
+      const [name, kind, group, stack, inputs, values, gradient, node, saved, released, remark, cut, isMeant, leaf, stepped] = columns;
       return {
         id, name, kind, group, stack: stack < 0 ? [] : this.stacks[stack], inputs, values: values.map(value), gradient: statistics(gradient), node,
         saved: saved.map(([name, shape, dtype, bytes, source, isFirst]) => ({ name, shape, dtype, bytes, source, isFirst })),
-        released, remark, cut: Boolean(cut), leaf, stepped, isLeaf: kind === "parameter" || kind === "input", users: [], born: -1, arrives: Infinity, took: 0, tookBack: 0, findings: [],
+        released, remark, cut: Boolean(cut), isMeant: Boolean(isMeant), leaf, stepped, isLeaf: kind === "parameter" || kind === "input", users: [], born: -1, arrives: Infinity,
+        took: 0, tookBack: 0, kernels: { compiled: 0, read: 0, making: 0 }, findings: [],
       };
     });
-    this.findings = data.findings.map(([kind, text, operation, step, before]) => ({ kind, text, operation, step, before }));
+    const finding = ([kind, text, operation, step, before]) => ({ kind, text, operation, step, before });
+    this.findings = data.findings.map(finding);
+    this.meant = data.meant.map(finding);
+    const [compiled, read, making] = data.kernels;
+    this.kernels = { compiled, read, making };
     this.connect();
   }
 
@@ -44,6 +50,7 @@ class Recording {
     for (const box of operations) for (const input of box.inputs) operations[input].users.push(box.id);
     steps.forEach((step, at) => {
       const box = operations[step.operation];
+      for (const name of ["compiled", "read", "making"]) box.kernels[name] += step.kernels[name];
       if (step.kind === "backward") {
         box.tookBack += step.took;
         if (box.kind === "backward") box.born = at;
@@ -229,7 +236,7 @@ class Tree {
         parts.push(part);
       }
       one.children = parts;
-      one.across = down;
+      one.across = down && parts.length > FEW_PARTS;
       down = !down;
     }
   }
@@ -299,6 +306,10 @@ const shapeText = (shape) => (shape.length ? shape.join("×") : "scalar");
 const plain = (text) => text.toLowerCase().replaceAll("×", "x"); // as people type it
 
 function counted(number, word) { return `${number} ${word}${number === 1 ? "" : "s"}`; }
+
+function kernelsText({ compiled, read }) {
+  return [compiled ? `${compiled} compiled` : "", read ? `${read} read from the cache` : ""].filter(Boolean).join(", ");
+}
 
 function bytesText(count) {
   for (const unit of ["B", "KiB", "MiB"]) {

@@ -120,11 +120,12 @@ class DetailsPanel {
     const { recording } = this;
     const { operations, steps } = recording;
     const forward = steps.filter((one) => one.kind === "forward");
+    const took = forward.reduce((sum, one) => sum + one.took, 0);
     const runs = new Set(steps.filter((one) => one.kind === "backward").map((one) => one.run));
     const facts = [
       ((count) => [count, count === 1 ? "operation" : "operations"])(operations.filter((one) => !one.isLeaf).length),
       [recording.leaves.filter((one) => one.tracked).length, "parameters and leaves"],
-      [timeText(forward.reduce((sum, one) => sum + one.took, 0)), "forward"],
+      ...(took > 0 || !runs.size ? [[timeText(took), "forward"]] : []), // a graph that was there does not know it
       [timeText(steps.filter((one) => one.kind === "backward").reduce((sum, one) => sum + one.took, 0)), runs.size < 2 ? "backward" : `in ${runs.size} backwards`],
       [bytesText(recording.peak), "of tensors at the peak"],
       [bytesText(operations.reduce((sum, one) => sum + savedBytes(one), 0)), "saved for backward"],
@@ -133,13 +134,22 @@ class DetailsPanel {
       element("h1", {}, recording.title),
       element("p", { class: "sub" }, `Python ${recording.python}`),
       element("div", { class: "facts" }, ...facts.map(([number, what]) => element("div", {}, element("b", {}, String(number)), element("span", {}, what)))),
+      ...this.kernelsNote(),
       ...recording.notes.map((note) => element("p", { class: "sub" }, note)),
       element("h2", {}, "To look at"),
       ...(recording.findings.length ? this.findings(recording.findings) : [element("p", { class: "good" }, recording.good)]),
+      ...(recording.meant.length ? [element("h2", {}, "Gradients cut on purpose"), ...this.findings(recording.meant)] : []),
       ...this.ranking("Saved for backward", savedBytes, bytesText, (one) => one.saved.length),
       ...this.ranking("Time", (one) => one.took + one.tookBack, timeText, (one) => !one.isLeaf),
     );
     this.root.scrollTop = 0;
+  }
+
+  kernelsNote() {
+    const { kernels } = this.recording;
+    const count = kernels.compiled + kernels.read;
+    if (!count) return [];
+    return [element("p", { class: "sub" }, `${counted(count, "kernel")} (${kernelsText(kernels)}) took another ${timeText(kernels.making)}, once in a process.`)];
   }
 
   ranking(title, key, text, belongs) {
@@ -183,7 +193,7 @@ class DetailsPanel {
       element("p", { class: "sub" }, [box.kind === "operation" ? "" : box.kind, modules.join(" › "), box.node].filter(Boolean).join(" · ")),
       ...this.findings(box.findings),
     ];
-    if (box.remark && !box.findings.length) parts.push(element("p", { class: "finding cut" }, box.remark));
+    if (box.remark && !box.findings.length) parts.push(element("p", { class: `finding ${box.isMeant ? "meant" : "cut"}` }, box.remark));
     if (box.stack.length) {
       const lines = [...box.stack].reverse().slice(0, 8).map((id) => {
         const line = recording.lines[id];
@@ -197,7 +207,9 @@ class DetailsPanel {
     else if (box.leaf !== null && recording.leaves[box.leaf].tracked) parts.push(element("h2", {}, "Gradient"), element("p", { class: "sub" }, "None has arrived."));
     if (!box.isLeaf) {
       const times = [["forward", box.took], ["backward", box.tookBack]].filter(([, took]) => took);
+      if (box.kernels.making) times.push(["kernels", box.kernels.making]);
       if (times.length) parts.push(element("h2", {}, "Time"), element("table", {}, ...times.map(([name, took]) => row(name, timeText(took)))));
+      if (box.kernels.making) parts.push(element("p", { class: "sub" }, `Kernels: ${kernelsText(box.kernels)}.`));
     }
     parts.push(...this.saved(box), ...this.neighbours("From", box.inputs), ...this.neighbours("To", box.users));
     this.root.replaceChildren(...parts);

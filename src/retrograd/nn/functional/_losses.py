@@ -364,7 +364,10 @@ def binary_cross_entropy(
     need_real("binary_cross_entropy", input)
     for other in (target, weight):
         if other is not None and other._array.dtype != input._array.dtype:
-            raise RuntimeError(f"Found dtype {scalar_name(other)} but expected {scalar_name(input)}")
+            name = "target" if other is target else "weight"
+            raise RuntimeError(
+                f"Found dtype {scalar_name(other)} but expected {scalar_name(input)}\nHint: {name}.to(input.dtype)."
+            )
     if weight is not None and weight._array.shape != input._array.shape:
         weight = weight.expand(input.size())
     _need_probabilities(input, "input")
@@ -509,7 +512,7 @@ def _need_class_weights(weight: Any, x: Any) -> None:
 def _need_indices(target: Any) -> None:
     if target._array.dtype not in (INT64, UINT8):
         raise RuntimeError(
-            f"expected target dtype to be Long or Byte, but got {scalar_name(target)}\nHint: class indices are integers: "
+            f"expected target dtype to be Long or Byte, but got {scalar_name(target)}\nHint: class indices are int64: "
             "target.long(); class probabilities have the shape of the input."
         )
 

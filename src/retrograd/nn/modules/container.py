@@ -7,11 +7,12 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self, overload
 
+from ..._settings import typename
 from ..._tracebacks import guard_methods
 from ..._warnings import warn
 from ...tensor._tensor import Tensor
 from ..parameter import Parameter, make_parameter
-from .module import Module, type_name
+from .module import Module
 
 
 def _position(index: Any, count: int) -> int:
@@ -470,7 +471,7 @@ class ParameterDict(Module):
 
     def extra_repr(self) -> str:
         """Return a line for each value."""
-        return "\n".join(f"  ({key}): {_shown(value, type_name)}" for key, value in self.items())
+        return "\n".join(f"  ({key}): {_shown(value, typename)}" for key, value in self.items())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterDict should not be called.")

@@ -10,6 +10,7 @@ from typing import Any
 from ... import _dtypes
 from ..._public import set_all
 from ..._warnings import warn
+from ...tensor._tensor import Tensor
 from .. import functional as F  # noqa: N812 - torch's name
 from .._reduction import in_words
 from ._layers import NamedInit
@@ -24,6 +25,11 @@ class _Loss(Module):
 
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
+        if isinstance(size_average, Tensor) and size_average.numel() > 1:
+            raise RuntimeError(
+                f"Boolean value of Tensor with more than one value is ambiguous\nHint: {type(self).__name__} is a module. Make it "
+                f"first, criterion = nn.{type(self).__name__}(), then call it: criterion(input, target)."
+            )
         self.reduction = in_words(size_average, reduce, reduction)
 
 

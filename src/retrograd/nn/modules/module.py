@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ..._modes import using
+from ..._settings import typename
 from ..._tracebacks import guard_methods, guard_own, hide
 from ..._warnings import warn
 from ...autograd.graph import RemovableHandle
@@ -94,12 +95,11 @@ def _settled(hooks: dict[int, Callable[..., Any]], module: Any, name: str, value
     return value
 
 
-def type_name(value: Any) -> str:
-    """Return torch's name of a value's type, as its messages show it."""
-    if isinstance(value, Tensor):
-        return str(value.type())
-    kind = type(value)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+def _not_a_module(given: Any) -> str:
+    """Say what to give instead of a class of modules or a function."""
+    if isinstance(given, type) and issubclass(given, Module):
+        return f"\nHint: {given.__name__} is a class; make a module of it: {given.__name__}()."
+    return "\nHint: a function is called in forward(), or stands in a module of its own." if callable(given) else ""
 
 
 def _before_init(what: str) -> AttributeError:
@@ -182,7 +182,7 @@ class Module:
     # ---- registration ----
     def _check_name(self, what: str, name: Any) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"{what} name should be a string. Got {type_name(name)}")
+            raise TypeError(f"{what} name should be a string. Got {typename(name)}")
         if "." in name:
             said = (
                 f'{what} name can\'t contain ".", got: {name}'
@@ -206,7 +206,7 @@ class Module:
         if param is not None:
             if not isinstance(param, Parameter):
                 raise TypeError(
-                    f"cannot assign '{type_name(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)"
+                    f"cannot assign '{typename(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)"
                 )
             if param.grad_fn is not None:
                 raise ValueError(
@@ -236,7 +236,7 @@ class Module:
         self._refuse_taken(name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
-                f"cannot assign '{type_name(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
         self._buffers[name] = _settled(_global_buffer_registration_hooks, self, name, tensor)
         if persistent:
@@ -247,9 +247,9 @@ class Module:
     def add_module(self, name: str, module: Any) -> None:
         """Add a submodule under a name."""
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{type_name(module)} is not a Module subclass")
+            raise TypeError(f"{typename(module)} is not a Module subclass{_not_a_module(module)}")
         if not isinstance(name, str):
-            raise TypeError(f"module name should be a string. Got {type_name(name)}")
+            raise TypeError(f"module name should be a string. Got {typename(name)}")
         if hasattr(self, name) and name not in self._modules:
             raise KeyError(f"attribute '{name}' already exists")
         self._check_name("module", name)
@@ -280,7 +280,7 @@ class Module:
             if parameters is not None and name in parameters:
                 if value is not None:
                     raise TypeError(
-                        f"cannot assign '{type_name(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
+                        f"cannot assign '{typename(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
                     )
                 self.register_parameter(name, value)
                 return
@@ -294,7 +294,7 @@ class Module:
             if modules is not None and name in modules:
                 if value is not None:
                     raise TypeError(
-                        f"cannot assign '{type_name(value)}' as child module '{name}' (torch.nn.Module or None expected)"
+                        f"cannot assign '{typename(value)}' as child module '{name}' (torch.nn.Module or None expected)"
                     )
                 modules[name] = _settled(_global_module_registration_hooks, self, name, value)
                 return
@@ -309,7 +309,7 @@ class Module:
         if isinstance(value, Buffer) or (buffers is not None and name in buffers):
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(
-                    f"cannot assign '{type_name(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None "
+                    f"cannot assign '{typename(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None "
                     "expected)"
                 )
             if buffers is None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._errors import all_of
 from ..._modes import using
 from ..._tracebacks import guarded
 from ..._warnings import warn
@@ -105,7 +106,7 @@ def clip_grad_norm_(
     """
     if not isinstance(parameters, Tensor):
         generator = isinstance(parameters, types.GeneratorType)
-        parameters = list(parameters)
+        parameters = all_of(parameters)
         if generator and not parameters:
             warn("`parameters` is an empty generator, no gradient clipping will occur.")
     grads = _gradients(parameters)

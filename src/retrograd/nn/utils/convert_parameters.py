@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ... import _settings
 from ..._tracebacks import guarded
 from ...tensor._functions.joining import cat
 from ...tensor._tensor import Tensor
-from ..modules.module import type_name
 
 
 @guarded
@@ -21,7 +21,7 @@ def parameters_to_vector(parameters: Iterable[Any]) -> Any:
 def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
     """Let parameters share the memory of a vector, piece by piece."""
     if not isinstance(vec, Tensor):
-        raise TypeError(f"expected torch.Tensor, but got: {type_name(vec)}")
+        raise TypeError(f"expected torch.Tensor, but got: {_settings.typename(vec)}")
     whole: Any = vec
     start = 0
     for one in _on_one_device(parameters):

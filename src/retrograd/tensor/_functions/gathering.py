@@ -107,12 +107,19 @@ def few_inside(array: Any, low: int, high: int) -> bool:
     return not numbers or (low <= min(numbers) and max(numbers) < high)
 
 
+def _are_inside(array: Any, size: int) -> bool:
+    """Tell at once of most arrays that all their indices are in [0, size): as numbers without sign, negative ones are the largest."""
+    if type(array) is not np.ndarray or array.dtype is not INT64 or not array.flags.c_contiguous:
+        return False
+    return bool(np.maximum.reduce(array.view(np.uint64), None) < size)
+
+
 def check_bounds(array: Any, size: int, axis: int, error: type[Exception] = RuntimeError, before: str = "") -> None:
     """Raise torch's error for an index outside of a dimension; negative ones are outside."""
     array = raw_leaf(array)  # of every sample: in a flat batch an index outside would reach the next one
     if not array.size or is_meta(array):
         return
-    if array.size < 16 and few_inside(array, 0, size):
+    if few_inside(array, 0, size) if array.size < 16 else _are_inside(array, size):
         return
     if array.min() < 0 or array.max() >= size:
         wrong = int(array[(array < 0) | (array >= size)].flat[0])
@@ -122,7 +129,7 @@ def check_bounds(array: Any, size: int, axis: int, error: type[Exception] = Runt
 def refuse_outside(array: Any, size: int) -> None:
     """Raise the error of kernels that do not say which index is outside."""
     array = raw_leaf(array)
-    if not array.size or (array.size < 16 and few_inside(array, 0, size)):
+    if not array.size or (few_inside(array, 0, size) if array.size < 16 else _are_inside(array, size)):
         return
     if array.min() < 0 or array.max() >= size:
         raise IndexError("index out of range in self")

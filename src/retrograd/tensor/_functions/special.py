@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._modes import current_mode
+from ..._ops import elementwise as e
 from ..._ops import elementwise_pairs as o
 from ..._ops import special as ops
 from ...overrides import declared, overridable_as, takes_out
@@ -23,7 +24,7 @@ refused("entr", c=kernel("entr_cpu"))
 erfc = unary(ops.erfc, "erfc", integers_to_float=True)
 erfcx = unary(ops.erfcx, "erfcx", integers_to_float=True)
 erfinv = declared(unary(ops.erfinv, "erfinv", integers_to_float=True), raised="cuda")
-_ndtr = unary(ops.ndtr, "ndtr", integers_to_float=True)
+_ndtr = unary(e.ndtr, "ndtr", integers_to_float=True)
 ndtri = unary(ops.ndtri, "ndtri", integers_to_float=True)
 log_ndtr = unary(ops.log_ndtr, "log_ndtr", integers_to_float=True)
 entr = unary(ops.entr, "entr", integers_to_float=True)

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ... import _dtypes, _size
+from ... import _device, _dtypes, _size
 from ..._dtypes import CPP_NAMES
+from ..._signatures import none_of, own_signature, parsed, type_name
 from ..._warnings import warn_once
 from ...overrides import declared
 from .. import _base
@@ -18,23 +19,53 @@ from .._functions.shape import alias
 _DTYPES = {f"{each._scalar_name}Tensor": each for each in _dtypes.IN_MEMORY}
 
 
-def construct(dtype: _dtypes.dtype, *args: Any, device: Any = None) -> Any:
-    """Build a tensor from sizes, from another tensor or from data, in a dtype."""
+# What torch.Tensor and the old types take.
+SIZES = own_signature("new", ("(ints size, *, device device=None)",))
+FORMS = own_signature(
+    "new",
+    (
+        "(*, device device=None)",
+        "(Storage storage)",
+        "(Tensor other)",
+        "(ints size, *, device device=None)",
+        "(object data, *, device device=None)",
+    ),
+)
+
+
+def construct(wanted: _dtypes.dtype | None, /, *args: Any, device: Any = None, **named: Any) -> Any:
+    """Build a tensor from sizes, from another tensor or from data, in a dtype; None: the default one, or that of the tensor."""
+    if not args and len(named) == 1 and next(iter(named)) in ("data", "other", "size", "storage"):
+        args = (_size.Size(named["size"]),) if "size" in named else tuple(named.values())
+        named = {}
+    if named or (len(args) > 1 and not isinstance(args[0], (int, np.integer))):
+        given = named if device is None else {**named, "device": device}
+        raise TypeError(f"{none_of(FORMS, args, given)}{_HINT if named else ''}")
+    if device is not None and (kind := _device.device(device).type) != "cpu":
+        raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {kind} was passed")
+    dtype = wanted or _dtypes.get_default_dtype()
     if not args:
         return empty(0, dtype=dtype)
     first = args[0]
     if isinstance(first, _base.Tensor):
         own = _base.dtype_of(first)
-        if own is not dtype:
+        if wanted is not None and own is not wanted:
             options = "device=cpu, layout=Strided, requires_grad=false (default), pinned_memory=false (default)"
-            wanted, given = (f"(dtype={CPP_NAMES[d.name]}, {options}, memory_format=(nullopt))" for d in (dtype, own))
-            raise TypeError(f"expected TensorOptions{wanted} (got TensorOptions{given})")
+            texts = (f"(dtype={CPP_NAMES[d.name]}, {options}, memory_format=(nullopt))" for d in (wanted, own))
+            raise TypeError("expected TensorOptions{} (got TensorOptions{})".format(*texts))
         return alias(first)
     if hasattr(first, "untyped"):  # a storage
         return empty(0, dtype=dtype).set_(first)
-    if isinstance(first, _size.Size) or all(isinstance(n, (int, np.integer)) for n in args):
+    if isinstance(first, _size.Size) or (isinstance(first, (int, np.integer)) and type(first) is not bool):
+        if (reason := parsed(SIZES, args, {})) is not None:
+            raise reason
         return empty(*args, dtype=dtype)
+    if not isinstance(first, str) and (not hasattr(first, "__len__") or isinstance(first, (dict, set))):
+        raise TypeError(f"new(): data must be a sequence (got {type_name(first)})")
     return tensor(first, dtype=dtype)
+
+
+_HINT = "Hint: torch.tensor(data) takes dtype= and requires_grad=."
 
 
 class tensortype(type):  # noqa: N801 - torch's name
