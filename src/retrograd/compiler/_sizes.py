@@ -26,7 +26,7 @@ from .._native.loops import Step as Operation
 from ._program import Buffer
 
 KNOWN = 3  # sets of sizes that have kernels of their own
-STORED = {I64: np.dtype(np.int64), "f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
+STORED: dict[str, np.dtype[Any]] = {I64: np.dtype(np.int64), "f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
 SMALL = 16  # factors up to this one belong to formulas
 CELL = 8  # bytes
 
@@ -85,7 +85,7 @@ def taken_out(function: Function, places: list[tuple[Buffer, int]]) -> tuple[Buf
 
 def _is_size(constant: Operation) -> bool:
     """Tell whether a constant may be another for other sizes. 0 and 1 are not: few things are done alike for them."""
-    number = constant.detail
+    number: float = constant.detail
     if constant.type == I64:
         return number not in (0, 1)
     if constant.type not in STORED or not math.isfinite(number) or not number:
