@@ -28,6 +28,7 @@ from ._lowering import Check, Map, Matrices, Node, Product, Reduction, Store, be
 from ._nests import Nest, Writer, goes_along_rows, is_number, number
 from ._products import ColumnStage, ProductStage, TurnStage
 from ._program import Buffer, Step, Value
+from ._sizes import are_read, taken_out
 
 LARGEST = 1 << 20  # elements of an array: larger ones leave the caches, where fewer passes are all that counts
 WORK = 1 << 30  # multiplications of a product: larger ones are BLAS's, which lays matrices out anew
@@ -43,11 +44,18 @@ def is_native(step: Step, what: Any) -> bool:
     if type(what) is not list:
         return False
     for node in what:
+        if are_read() and (isinstance(node, Product) or _has_tiles(node)):
+            return False
         if isinstance(node, Product) and math.prod((*node.batch, *node.sizes)) > WORK:
             return False
         if any(math.prod(value.shape) > LARGEST for value in (*node.operands, *_made_by(node))):
             return False
     return True
+
+
+def _has_tiles(node: Node) -> bool:
+    """Tell whether a node is the sum of columns in tiles."""
+    return isinstance(node, Reduction) and not goes_along_rows(node) and ColumnStage.of(node) is not None
 
 
 def _made_by(node: Node) -> list[Value]:
@@ -244,7 +252,7 @@ class Kernel:
                 users.setdefault(buffer, set()).add(at)
         self.meetings = self._meetings(touched)
         self.given: list[Buffer] = []  # memory that a call brings: inputs, then results
-        self.places: dict[tuple[Buffer, int], int] = {}
+        self.sizes: dict[Buffer, np.ndarray] = {}  # memory from which stages read theirs
         self.table: list[tuple[int, list[tuple[Buffer, int]], int, int]] = []
         parallel = self.threads > 1
         for at, stage in enumerate(self.stages):
@@ -255,7 +263,11 @@ class Kernel:
             kept = {buffer for buffer, own in users.items() if buffer in shown or len(own) > 1}
             writer = Writer()
             items = stage.write(writer, kept, parallel and shared[at])
-            kernel = machine.address(vectors.render(writer.function(), "KERNEL"), as_it_is=True)
+            function = writer.function()
+            if are_read():
+                buffer, numbers = taken_out(function, writer.places)
+                self.sizes[buffer] = numbers
+            kernel = machine.address(vectors.render(function, "KERNEL"), as_it_is=True)
             alone = 0 if parallel and shared[at] and items > 1 else driver.ALONE
             self.table.append((kernel, writer.places, items, flags | alone))
         self.users = users
@@ -367,7 +379,7 @@ def kernel_of(steps: list[Step], known: dict[Step, Any], shown: set[Buffer], ori
     nodes = [node for step in steps for node in known[step]]
     kernel = Kernel(nodes, shown)
     origins: dict[Buffer, Value] = {}
-    constants: dict[Buffer, np.ndarray] = {}
+    constants: dict[Buffer, np.ndarray] = dict(kernel.sizes)
     inputs = []
     for value in [value for node in nodes for value in (*node.operands, *_made_by(node))]:
         buffer = value.buffer
