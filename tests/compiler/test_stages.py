@@ -126,6 +126,28 @@ def test_numbers_that_are_stored_before_they_are_read_elsewhere() -> None:
         torch.testing.assert_close(mine, eager)
 
 
+@pytest.mark.parametrize("size", [3, 40])
+def test_what_is_overwritten_is_read_before(size: int) -> None:
+    def by_its_square(w: Any) -> Any:
+        w.sub_(0.1 * (w @ w))
+        return w * 2
+
+    def by_its_sums(w: Any) -> Any:
+        h = w @ w.T
+        w.copy_(torch.tanh(h - w.sum(0) * 0.1))
+        w.mul_(w.softmax(1))
+        return w.T @ w, h
+
+    torch.manual_seed(0)
+    for function in (by_its_square, by_its_sums):
+        mine = torch.randn(size, size) * 0.1
+        eager = mine.clone()
+        compiled = torch.compile(function, fullgraph=True)
+        for _ in range(3):
+            torch.testing.assert_close(compiled(mine), function(eager))
+            torch.testing.assert_close(mine, eager)
+
+
 def test_a_check_that_fails_leaves_everything_as_it_was() -> None:
     def function(x: Any, state: Any) -> Any:
         y = x @ x.T

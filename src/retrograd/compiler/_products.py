@@ -78,13 +78,14 @@ class ProductStage:
 
     def add(self, node: Node) -> bool:
         """Add a map or a store of the result, if its memory can be gone over block by block."""
-        if (
-            not isinstance(node, (Map, Store))
-            or (node.out if isinstance(node, Map) else node.target).shape != self.nest.shape
-        ):
+        if not isinstance(node, (Map, Store)):
+            return False
+        to = node.out if isinstance(node, Map) else node.target
+        # what is stored must not be what the product still reads for other blocks
+        if to.shape != self.nest.shape or to.buffer in (self.x.value.buffer, self.y.value.buffer):
             return False
         axes = tuple(range(self.rank))
-        values = [*node.operands, node.out if isinstance(node, Map) else node.target]
+        values = [*node.operands, to]
         return all(self._folds(strides_of(one, axes, self.rank)) for one in values) and self.nest.add(node)
 
     def _folds(self, strides: Strides) -> bool:
