@@ -15,7 +15,7 @@ from typing import Any
 
 from ..optim._step import PLANNED
 from ..overrides import UNSEEING
-from ..tensor._base import TensorBase, plain_types
+from ..tensor._base import TensorBase, disabled_torch_function, plain_types
 from ..tensor._recording.flat import EXACT, install
 
 one_at_a_time = threading.RLock()
@@ -56,9 +56,10 @@ def _waiting(name: str) -> Any:
 
 
 def _shown(cls: Any) -> Any:
-    namespace = {name: _slot(at) for at, name in enumerate(NAMES)}
+    namespace: dict[str, Any] = {name: _slot(at) for at, name in enumerate(NAMES)}
     namespace |= {name: _waiting(name) for name in ("__deepcopy__", "__reduce_ex__")}
-    names = {"__slots__": (), "__module__": cls.__module__, "__qualname__": cls.__qualname__}
+    names: dict[str, Any] = {"__slots__": (), "__module__": cls.__module__, "__qualname__": cls.__qualname__}
+    names["__torch_function__"] = disabled_torch_function  # it is no class of a user's
     return type(cls)(cls.__name__, (cls,), namespace | names)
 
 
