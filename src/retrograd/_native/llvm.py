@@ -69,7 +69,9 @@ INTEGER: Final = {
 }
 COMPARED: Final = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
 COMPARED_INTEGERS: Final = {"lt": "{u}lt", "le": "{u}le", "gt": "{u}gt", "ge": "{u}ge", "eq": "eq", "ne": "ne"}
-# what is said of a loop of few turns
+# What is said of a function that waits for memory: vectors of 512 bits take a tenth longer to read and write it.
+LIGHT: Final = ' "prefer-vector-width"="256"'
+# of a loop of few turns
 SHORT: Final = ('!{!"llvm.loop.vectorize.predicate.enable", i1 true}', '!{!"llvm.loop.interleave.count", i32 1}')
 # of one whose turns are known, before LLVM makes vectors of them
 WHOLE: Final = ('!{!"llvm.loop.unroll.disable"}',)
@@ -499,7 +501,7 @@ def render(function: Function, name: str) -> str:
         "  ret void",
         "}",
         # no-builtins: a loop that stores zeros does not become a call of memset, for which `flat` would need a linker
-        'attributes #0 = { nounwind "no-builtins" "no-trapping-math"="true" }',
+        f'attributes #0 = {{ nounwind "no-builtins" "no-trapping-math"="true"{LIGHT * function.light} }}',
         *[f"!{k} = {entry}" for k, entry in enumerate(text.metadata)],
     ]
     return "\n".join(lines) + "\n"

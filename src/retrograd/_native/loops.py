@@ -126,6 +126,7 @@ class Function:
     body: list[Any]
     scratch: int  # arrays of numbers
     length: int = LANES  # of these arrays
+    light: bool = False  # it waits for memory, not for what it computes
 
 
 class _Writer:
@@ -251,7 +252,8 @@ class _Lowering:
         w.at = outside
         if self.rooms:
             w.step("fence", "void")  # what is streamed may come later than what is written after it
-        return Function(w.body, w.scratch, STREAMED if self.rooms else LANES)
+        light = not any(n.op in ("call", "reduce") for n in ex.nodes_of(*[o.value for o in kernel.outputs]))
+        return Function(w.body, w.scratch, STREAMED if self.rooms else LANES, light)
 
     # ---- values ----
     def _value(self, node: Expr, known: list[dict[Expr, Any]], where: list[Any]) -> Any:
