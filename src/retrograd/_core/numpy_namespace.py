@@ -6,6 +6,7 @@ alike. NumPy and CuPy share one implementation, because CuPy follows NumPy's sig
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache, cached_property, lru_cache, partial
 from typing import Any
@@ -22,6 +23,7 @@ from . import passes
 
 HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 SINGLE = np.dtype(np.float32)
+DENSITY = 1 / math.sqrt(2 * math.pi)  # of the normal distribution, at 0
 
 
 def is_half(dtype: np.dtype[Any]) -> bool:
@@ -205,6 +207,13 @@ class ArrayNamespace:
         from cupyx.scipy.special import erf as cuda_erf
 
         return cuda_erf(x)
+
+    def exact_gelu(self, x: Any) -> Any:
+        """x times the normal distribution function."""
+        return x * self.ndtr(x)
+
+    def exact_gelu_slope(self, x: Any) -> Any:
+        return self.ndtr(x) + self.exp(x * x * -0.5) * x * DENSITY
 
     def reinterpret(self, x: Any, dtype: Any) -> Any:
         """Read the bits of numbers as another dtype of the same width."""

@@ -28,7 +28,7 @@ EXACT: Final = frozenset(
     """add subtract multiply divide negative abs square maximum minimum floor ceil trunc rint equal not_equal less less_equal greater
     greater_equal isnan isinf isfinite""".split()  # noqa: SIM905 - names read better as text
 )
-QUICK: Final = EXACT | {"sqrt", "exp", "log", "sin", "cos", "tanh"}
+QUICK: Final = EXACT | {"sqrt", "log", "sin", "cos", "tanh"}
 FLOATS: Final = {
     dtype: storage in HALVES for dtype, storage in STORAGE.items() if storage[-3:] in ("f16", "f32", "f64")
 }
@@ -43,6 +43,8 @@ class Library:
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name, self.function = name, function
         self.start = _thresholds.WIDE if name in QUICK else _thresholds.NATIVE_SLOW
+        if name == "exp":
+            self.start = _thresholds.NATIVE_EXP
         self.is_exact = name in EXACT
         self.formulas: dict[Any, Formula] = {}  # by the operands that are numbers
         self.ways: dict[
