@@ -305,6 +305,15 @@ class _Text:
         self.line(f"call void @{name}({', '.join(given)})")
         return ""
 
+    def _turn(self, step: Step) -> str:
+        """Transpose a square in registers."""
+        width, side = step.detail
+        name = f"turn_{width}"
+        self.functions[name] = _turn_text(name, width, side)
+        source, target, apart, out_apart = map(self.of, step.args)
+        self.line(f"call void @{name}(ptr {source}, ptr {target}, i64 {apart}, i64 {out_apart})")
+        return ""
+
     def _fence(self, step: Step) -> str:
         self.line("fence seq_cst")
         return ""
@@ -479,6 +488,35 @@ def _tile_text(name: str, rows: int, vectors: int) -> str:
             f"  %out{r}_{v} = getelementptr i8, ptr %out, i64 %into{r}_{v}",
             f"  %rounded{r}_{v} = fptrunc <16 x float> %next{r}_{v} to <16 x bfloat>",
             f"  store <16 x bfloat> %rounded{r}_{v}, ptr %out{r}_{v}, align 2",
+        ]
+    return "\n".join([*lines, "  ret void", "}"])
+
+
+def _turn_text(name: str, width: int, side: int) -> str:
+    """Return the function that transposes a square: (source, target, bytes from row to row of either).
+
+    Each stage puts the elements of a row between those of the row half a square below; as many as the size has digits turn the square.
+    """
+    vector = f"<{side} x i{8 * width}>"
+    lines = [f"define internal void @{name}(ptr %from, ptr %to, i64 %apart, i64 %out_apart) #0 {{"]
+    for r in range(side):
+        lines += [
+            f"  %at{r} = mul i64 %apart, {r}",
+            f"  %row{r} = getelementptr i8, ptr %from, i64 %at{r}",
+            f"  %v0_{r} = load {vector}, ptr %row{r}, align {width}",
+        ]
+    stages = side.bit_length() - 1
+    for stage in range(stages):
+        for r in range(side):
+            first = r % 2 * (side // 2)
+            mask = ", ".join(f"i32 {first + k // 2 + k % 2 * side}" for k in range(side))
+            pair = f"{vector} %v{stage}_{r // 2}, {vector} %v{stage}_{r // 2 + side // 2}"
+            lines.append(f"  %v{stage + 1}_{r} = shufflevector {pair}, <{side} x i32> <{mask}>")
+    for r in range(side):
+        lines += [
+            f"  %into{r} = mul i64 %out_apart, {r}",
+            f"  %out{r} = getelementptr i8, ptr %to, i64 %into{r}",
+            f"  store {vector} %v{stages}_{r}, ptr %out{r}, align {width}",
         ]
     return "\n".join([*lines, "  ret void", "}"])
 

@@ -30,7 +30,7 @@ from .._core import parallel
 from .._core.memory_order import output_order
 from .._settings import get_num_threads
 from . import expression as ex
-from . import machine
+from . import machine, turning
 from .expression import Expr
 from .threads import alone, share
 from .trace import DTYPE, HALVES, STORAGE, Traced, TracedNamespace, UntraceableError
@@ -170,6 +170,10 @@ class Formula:
         """Compute by a kernel, or in blocks."""
         arrays = [a if type(a) is NDARRAY else np.asarray(a) for a in arrays]
         plan = self.plan(arrays, params, () if out is None else tuple([o is not None for o in out]))
+        if plan is not None and plan.across and out is None:
+            for k in plan.across:
+                arrays[k] = turning.copied_in_order(arrays[k], plan.order)
+            plan = self.plan(arrays, params)
         return self._in_blocks(xp, arrays, params) if plan is None else plan.run(arrays, params, out)
 
     def plan(self, arrays: Sequence[np.ndarray], params: dict[str, Any], taken: tuple[bool, ...] = ()) -> _Plan | None:
@@ -376,6 +380,11 @@ class _Plan:
             raise UntraceableError("no elements")
         self.several, self.scalars = several, tuple(xp.scalars)
         self.shape = geometry.shape
+        # arrays that lie the other way than what is made of them: calls with new results copy these first
+        self.order = geometry.dense(self.shape)
+        last = self.order[-1] if geometry.axes else 0
+        whole = [k for k, a in enumerate(arrays) if len(arrays) > 1 and a.shape == self.shape and geometry.axes]
+        self.across = [k for k in whole if turning.lies_across(arrays[k], last)]
         nodes = ex.nodes_of(*[r.expr for r in results])
         stages = {n.detail[1] for n in nodes if n.op == "reduce"}
         self._choose(geometry, results, nodes, stages)
