@@ -234,9 +234,7 @@ class ArrayNamespace:
         """Reduce a large array by a kernel; None where there is none."""
         if x.size < NATIVE or self.module is not np:
             return None
-        from .._native.reductions import reduced
-
-        return reduced(name, x, axis, keepdims, dtype)
+        return native.reduced(name, x, axis, keepdims, dtype)
 
     def sum(self, x: Any, *, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
         return self._total("sum", x, axis, keepdims, dtype)
@@ -344,9 +342,7 @@ def product_of_halves(x: Any, y: Any, bias: Any = None) -> Any:
     """Multiply matrices of bfloat16 by a kernel, and add a bias to rows; None where there is none for them."""
     if x.size < _thresholds.SMALL_MATRIX:
         return None
-    from .._native.half_products import multiplied
-
-    return multiplied(x, y, bias)
+    return native.product_of_halves(x, y, bias)
 
 
 def _turned_back(x: Any) -> Any:

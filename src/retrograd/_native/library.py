@@ -17,7 +17,10 @@ from .._core.numpy_namespace import install_native, numpy_namespace
 from .._settings import get_num_threads
 from . import machine
 from .program import Formula, formula
+from .reductions import reduced
 from .trace import HALVES, STORAGE, TracedNamespace
+
+__all__ = ["cast", "divided", "library", "product_of_halves", "reduced"]  # what arrays of NumPy are given to
 
 NDARRAY = np.ndarray
 # what NumPy does in all lanes of the processor, and with the same bits
@@ -153,6 +156,13 @@ def cast(x: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
         formula = _casts[str(after)] = Formula(lambda xp, x: xp.astype(x, dtype=np.float32), (), ())
         formula.stored = after
     return formula.large(None, [x], {})  # type: ignore[no-any-return]
+
+
+def product_of_halves(x: Any, y: Any, bias: Any) -> Any:
+    """Multiply matrices of bfloat16, and add a bias to rows; None where there is no kernel for them."""
+    from .half_products import multiplied  # few programs need it
+
+    return multiplied(x, y, bias)
 
 
 install_native(sys.modules[__name__])
