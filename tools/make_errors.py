@@ -197,7 +197,7 @@ def table(answers: list[tuple[Mistake, Answer, Answer]]) -> str:
         lines += [
             f"### {number}. {mistake.what[0].upper()}{mistake.what[1:]}",
             "",
-            "<!-- not run: it is a mistake -->",
+            "<!-- run by: tools/make_errors.py -->",
             "```python",
             mistake.program,
             "```",

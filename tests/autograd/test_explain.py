@@ -347,16 +347,44 @@ def test_modules_of_self(program: Any) -> None:
     assert [cut.how for cut in story.cuts] == ["detach()"]
 
 
-def test_cells_of_a_notebook() -> None:
-    scope: dict[str, Any] = {"torch": torch, "explain": explain, "leaf": leaf}
-    cells = ["x = leaf()\nshown = x.data\n", "y = x.detach()\n", "z = y * 2\nstory = explain(z.sum(), x)\n"]
-    for number, text in enumerate(cells):
-        name = f"<cell {number} of test_explain>"
-        linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-        exec(compile(text, name, "exec"), scope)
-    story = scope["story"]
+@pytest.fixture
+def notebook(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Run cells one after another, and return the names that they bind."""
+
+    def run(*cells: str) -> dict[str, Any]:
+        scope: dict[str, Any] = {"torch": torch, "explain": explain, "leaf": leaf}
+        for number, text in enumerate(cells):
+            name = f"<cell {number} of test_explain>"
+            monkeypatch.setitem(linecache.cache, name, (len(text), None, text.splitlines(True), name))
+            exec(compile(text, name, "exec", dont_inherit=True), scope)
+        return scope
+
+    return run
+
+
+def test_cells_of_a_notebook(notebook: Any) -> None:
+    story = notebook("x = leaf()\nshown = x.data", "y = x.detach()", "z = y * 2\nstory = explain(z.sum(), x)")["story"]
     assert [cut.how for cut in story.cuts] == ["detach()"]
     assert ON_THE_WAY in story.reason
+
+
+def test_a_cell_reads_what_others_have_computed(notebook: Any) -> None:
+    story = notebook("x = leaf()", "with torch.no_grad():\n    y = x * 2", "story = explain(y.sum(), x)")["story"]
+    assert [cut.how for cut in story.cuts] == ["no_grad()"]
+    assert ON_THE_WAY in story.reason
+
+
+def test_cells_of_which_nothing_is_read_are_no_reason(notebook: Any) -> None:
+    with pytest.raises(
+        RuntimeError, match=r"nothing that it was computed from requires grad\. Call requires_grad_"
+    ) as caught:
+        notebook("x = leaf()", "kept = [x.sum().item()]", "y = torch.ones(3)", "y.sum().backward()")
+    assert "item()" not in str(caught.value)
+
+
+def test_a_cut_some_cells_before_may_be_the_reason(notebook: Any) -> None:
+    with pytest.raises(RuntimeError, match=r"perhaps at one of these lines:\n  no_grad\(\):"):
+        notebook("x = leaf()", "with torch.no_grad():\n    y = x * 2", "z = y + 1", "z.sum().backward()")
 
 
 def test_without_a_source_every_cut_may_be_the_reason() -> None:

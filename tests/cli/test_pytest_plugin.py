@@ -25,7 +25,7 @@ USES_TORCH = """
 def project(tmp_path):
     """A folder with test files and a torch of its own that may not be imported; call it to run pytest there."""
 
-    def run(*arguments, files):
+    def run(*arguments, files, by=()):
         files = {"forbidden/torch/__init__.py": "raise AssertionError('the installed torch was imported')", **files}
         for name, text in files.items():
             path = tmp_path / name
@@ -34,12 +34,12 @@ def project(tmp_path):
         own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
         search = os.pathsep.join(filter(None, ["forbidden", str(tmp_path), os.environ.get("PYTHONPATH")]))
         return subprocess.run(
-            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir=.", *arguments],
+            [sys.executable, "-m", *by, "pytest", "-p", "no:cacheprovider", "--rootdir=.", *arguments],
             cwd=tmp_path,
-            env=own | {"PYTHONPATH": search},
+            env=own | {"PYTHONPATH": search, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},  # others take long to load
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=240,
         )
 
     return run
@@ -63,7 +63,7 @@ def test_without_the_plugin_torch_is_torch(project):
 
 def test_workers_of_xdist_run_on_retrograd_from_their_conftest_on(project):
     pytest.importorskip("xdist")
-    ran = project("-p", PLUGIN, "-n2", files={"test_it.py": USES_TORCH, "conftest.py": "import torch"})
+    ran = project("-p", PLUGIN, "-p", "xdist", "-n2", files={"test_it.py": USES_TORCH, "conftest.py": "import torch"})
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
@@ -74,9 +74,7 @@ def test_torch_imported_before_is_a_usage_error(project):
     assert ran.stderr.startswith(f"ERROR: {PLUGIN}: torch was imported before this plugin"), ran.stderr
 
 
-def test_plugin_under_retrograd_run(project, tmp_path):
+def test_plugin_under_retrograd_run(project):
     """`retrograd run -m pytest` has put retrograd in torch's place already."""
-    project(files={"test_it.py": USES_TORCH})
-    command = [sys.executable, "-m", "retrograd", "run", "-m", "pytest", "-q", "--rootdir=.", "-p", PLUGIN]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    ran = project("-p", PLUGIN, files={"test_it.py": USES_TORCH}, by=("retrograd", "run", "-m"))
     assert ran.returncode == 0, ran.stdout + ran.stderr

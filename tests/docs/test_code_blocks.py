@@ -9,14 +9,22 @@ import sys
 
 import pytest
 
-from .pages import PAGES, ROOT, blocks, programs
+from tests.distributed.ranks import needs_mpi, starter
 
-RUNNING = [page for page in PAGES if programs(page.read_text())]
+from .pages import PAGES, ROOT, blocks, processes, programs
+
+RUNNING = [
+    pytest.param(page, id=str(page.relative_to(ROOT)), marks=needs_mpi if processes(page.read_text()) > 1 else ())
+    for page in PAGES
+    if programs(page.read_text())
+]
 
 
-@pytest.mark.parametrize("page", RUNNING, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", RUNNING)
 def test_a_page_runs_and_prints_what_it_says(page, tmp_path):
-    command = [sys.executable, "-m", "tests.docs.pages", str(page)]
+    count = processes(page.read_text())
+    start = [sys.executable, "-m"] if count == 1 else starter(count, "launcher")
+    command = [*start, "tests.docs.pages", str(page)]
     paths = os.pathsep.join([str(ROOT), str(ROOT / "src")])
     environment = {**os.environ, "PYTHONPATH": paths, "MPLBACKEND": "agg"}
     done = subprocess.run(
@@ -41,10 +49,15 @@ def test_blocks_of_python_are_marked_as_such():
     assert unmarked == []
 
 
-def test_a_reason_is_a_sentence():
-    reasons = [block.not_run for page in PAGES for block in blocks(page.read_text()) if block.not_run is not None]
-    assert reasons
-    assert [reason for reason in reasons if len(reason.split()) < 3] == []
+def test_all_other_blocks_are_mistakes():
+    """tests/errors/test_mistakes_torch.py runs what tools/make_errors.py has written."""
+    others = {
+        (page.name, block.remarks["run by"])
+        for page in PAGES
+        for block in blocks(page.read_text())
+        if "run by" in block.remarks
+    }
+    assert others == {("errors.md", "tools/make_errors.py")}
 
 
 PAGE = """\
@@ -56,14 +69,16 @@ print(1)
 1
 ```
 
-<!-- not run: it would take a year -->
+<!-- before:
+made = 2
+-->
 ```python
-while True:
-    pass
+print(made)
 ```
 
+<!-- in: retrograd._ops.cumulative -->
 ```python
-print(2)
+print(cumsum)
 ```
 and then
 ```text
@@ -73,8 +88,8 @@ and then
 
 
 def test_what_a_page_is_read_as():
-    first, _, endless, last, _ = blocks(PAGE)
-    assert (first.prints, first.line) == ("1\n", 2)
-    assert endless.not_run == "it would take a year"
-    assert last.prints is None
-    assert [block.body for block in programs(PAGE)] == ["print(1)\n", "print(2)\n"]
+    first, _, second, last, _ = blocks(PAGE)
+    assert (first.prints, first.line, first.remarks) == ("1\n", 2, {})
+    assert second.remarks == {"before": "made = 2"}
+    assert (last.prints, last.remarks) == (None, {"in": "retrograd._ops.cumulative"})
+    assert [block.body for block in programs(PAGE)] == ["print(1)\n", "print(made)\n", "print(cumsum)\n"]

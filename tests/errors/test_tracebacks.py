@@ -315,7 +315,8 @@ def test_a_script_and_the_variable(tmp_path: Any, monkeypatch: pytest.MonkeyPatc
     assert len(lines(RETROGRAD_TRACEBACK="full")) > len(shown) + 3
 
 
-def test_under_pytest(tmp_path: Any) -> None:
+def test_under_pytest(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # others take long to load
     file = tmp_path / "test_program.py"
     file.write_text(PROGRAM)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file)]

@@ -83,8 +83,20 @@ class Way:
         if any(os.path.exists(one.file) for one in (source, self.steps[0].source)):
             return False
         wanted = set().union(*(step.wanted for step in self.steps))
-        step = _Step(source, source.tree, self.steps[0].frame, None, wanted)
-        return step.contains(position) or None
+        if self._cell(source, wanted).contains(position):
+            return True
+        # The order in which cells ran is not known: what is wanted before any of them may be wanted after any other.
+        cells = [one for file in list(linecache.cache) if self._is_cell(file) and (one := self._source(file))]
+        while not (before := set().union(*(self._cell(one, wanted).wanted for one in cells))) <= wanted:
+            wanted |= before
+        return None if self._cell(source, wanted).contains(position) else False
+
+    def _cell(self, source: _Source, wanted: set[str]) -> _Step:
+        """Look at a cell at whose end names are wanted."""
+        return _Step(source, source.tree, self.steps[0].frame, None, wanted)
+
+    def _is_cell(self, file: str) -> bool:
+        return not is_own(file) and not os.path.exists(file)
 
     def places_of(self, operation: str) -> list[str] | None:
         """Return the places on the way where an operation is called; None if it may be elsewhere, in functions not known."""
@@ -101,8 +113,8 @@ class Way:
     def never_reads(self, edge: Any) -> bool:
         """Tell whether the tensor with an edge is surely not read on the way: nothing that is may be it, or hold it."""
         _, all_known, parts = self._parts(None)
-        if not all_known or not self.steps:
-            return False
+        if not all_known or not self.steps or any(self._is_cell(step.source.file) for step in self.steps):
+            return False  # what a cell reads may have got its value in another
         names = {name for part, _ in parts for name in _names(part)}
         values = [step._value(name) for step in self.steps for name in names]
         return not any(_may_hold(value, edge) for value in values)

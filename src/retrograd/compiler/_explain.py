@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from .._places import at_line
 from .._readable import counted
-from ._compiled import Compiled, CompiledRegion, compiled
+from ._compiled import FEWEST, Compiled, CompiledRegion, compiled
 from ._program import Program, Step, Value
 from ._runner import code_of
 
@@ -23,10 +24,11 @@ class Explanation:
         self.reasons = list(function.reasons)
         self.records = [RecordExplanation(run.record) for run in function.records]
         self.regions = [Explanation(one) for one in _parts(function)]
+        self._split = function.split is not None
         if isinstance(function, CompiledRegion):
             code = function.function.__code__
             last = max([line for _, _, line in code.co_lines() if line is not None], default=code.co_firstlineno)
-            self.name = f"{code.co_filename}:{code.co_firstlineno}-{last}"
+            self.name = f"{at_line(code.co_filename, code.co_firstlineno)}-{last}"
 
     @property
     def code(self) -> str:
@@ -43,6 +45,8 @@ class Explanation:
                 "it could not be compiled as a whole, because" if self.regions else "calls that ran in eager, because"
             )
             lines += ["", what, *[f"  {reason}" for reason in self.reasons]]
+            if self._split and not self.regions:
+                lines += [f"  and no part between has {FEWEST} operations or more, which would be compiled"]
         for region in self.regions:
             lines += ["", *str(region).splitlines()]
         return "\n".join(lines)
