@@ -56,7 +56,14 @@ DISGUISES = (
     Disguise("haswell", "Haswell", threads=1, avx2=True, native=(("RETROGRAD_NATIVE_CPU", "haswell"),)),
     Disguise("nehalem", "Nehalem", threads=4, native=(("RETROGRAD_NATIVE_FROM", "1"),)),
     Disguise("prescott", "Prescott", threads=1, shuffled=True, native=(("RETROGRAD_NATIVE", "0"),)),
-    Disguise("sandybridge", "Sandybridge", threads=4, avx2=True, shuffled=True),
+    Disguise(
+        "sandybridge",
+        "Sandybridge",
+        threads=4,
+        avx2=True,
+        shuffled=True,
+        native=(("RETROGRAD_NATIVE_CPU", "sandybridge,+fma,+f16c"),),
+    ),
 )
 PART = "prescott"
 PART_OF_TESTS = ("tests/autograd/test_regions.py", "tests/linalg", "tests/native", "tests/optim", "tests/transforms")

@@ -144,7 +144,36 @@ OPERATIONS: dict[str, Any] = {
     ),
     "in place": lambda x, y, w: (x * 2).add_(y).mul_(3),
     "where": lambda x, y, w: torch.where(x > 0, x, y),
+    "einsum": lambda x, y, w: torch.einsum("ij,kj,jl->kl", x, y, w),
+    "einsum of a letter": lambda x, y, w: torch.einsum("ij,ij->j", x, y) + torch.einsum("ii", w),
+    "outer": lambda x, y, w: torch.outer(x[:, 0], y[0]),
+    "added product": lambda x, y, w: torch.addmm(y, x, w, beta=0.5, alpha=2.0),
+    "gather": lambda x, y, w: x.gather(1, numbers_in(y, 4)) * x.gather(0, numbers_in(y, 6)),
+    "index_select": lambda x, y, w: x.index_select(0, numbers_in(w[0], 6)) * x[numbers_in(w[1], 6)],
+    "scatter_add": lambda x, y, w: x.scatter_add(1, numbers_in(y, 4), y),
+    "index_add": lambda x, y, w: x.index_add(0, numbers_in(w[0], 6), w),
+    "repeat, roll, pad": lambda x, y, w: F.pad(x.repeat(2, 1).roll(1, 0), (1, 0)),
+    "view_as": lambda x, y, w: x.reshape(24).view_as(y).expand_as(y) * y,
+    "losses": lambda x, y, w: F.l1_loss(x, y) + F.binary_cross_entropy_with_logits(x, y.sigmoid(), reduction="sum"),
+    "batchmean": lambda x, y, w: F.kl_div(x.log_softmax(1), y.softmax(1), reduction="batchmean"),
+    "conv2d": lambda x, y, w: F.conv2d(x.reshape(6, 1, 2, 2), w.reshape(4, 1, 2, 2)),
+    "norms": lambda x, y, w: F.batch_norm(x, None, None, w[0], w[1], training=True) * F.group_norm(x, 2),
+    "normalize": lambda x, y, w: F.normalize(x) * F.cosine_similarity(x, y).unsqueeze(1),
+    "written": lambda x, y, w: written_into(x * 1, y),
+    "wholes": lambda x, y, w: torch.linalg.det(w) * torch.cdist(x, y) + x.diagonal().sum() + x[x > 0].sum(),
+    "inplace=True": lambda x, y, w: F.relu(x * 2, inplace=True),
 }
+
+
+def numbers_in(x: Any, length: int) -> Any:
+    """Return numbers of rows, from the values of a tensor."""
+    return (x.detach() * 5).long() % length
+
+
+def written_into(x: Any, y: Any) -> Any:
+    x[1:3, 0] = y[0, 1]
+    x.masked_fill_(y.detach() > 1, 0.5).scatter_(1, numbers_in(y, 4)[:, :1], y[:, :1])
+    return x
 
 
 def check_operations_and_their_gradients(rank: int, size: int) -> None:
@@ -152,9 +181,10 @@ def check_operations_and_their_gradients(rank: int, size: int) -> None:
     given = values(6, 4), values(6, 4, seed=1), values(4, 4, seed=2)
     for mesh in meshes(size):
         choices = all_placements(mesh, 2, partial=False)
-        combinations = list(itertools.product(choices, choices, choices[:3]))
+        pairs = list(itertools.product(choices, choices))
         if mesh.ndim == 2:  # too many to try all
-            combinations = combinations[::29]
+            pairs = pairs[::10]
+        combinations = [(x, y, choices[(at // 3 + at) % 3]) for at, (x, y) in enumerate(pairs)]
         for name, function in OPERATIONS.items():
             plain = [one.clone().requires_grad_() for one in given]
             expected = function(*plain)
@@ -215,7 +245,11 @@ def check_parts_become_a_whole_and_gradients_of_parts(rank: int, size: int) -> N
 def check_what_is_refused(rank: int, size: int) -> None:
     mesh = init_device_mesh("cpu", (size,))
     x = distribute_tensor(values(4, 4), mesh, [Shard(0)])
-    assert raised_by(lambda: torch.linalg.svd(x)).startswith("NotImplementedError: Operator")
+    assert raised_by(lambda: F.rrelu(x)).startswith("NotImplementedError: Operator")
+    assert raised_by(lambda: x.as_strided((2,), (1,))).startswith("NotImplementedError: Operator")
+    assert "use the function that returns a new tensor" in raised_by(
+        lambda: x[:3].redistribute(placements=[Shard(0)]).t_()
+    )
     assert "mixed torch.Tensor and DTensor" in raised_by(lambda: x + torch.ones(4, 4))
     assert "internal use only" in raised_by(lambda: x.redistribute(placements=[Partial()]))
     assert "placements is needed" in raised_by(x.redistribute)
@@ -260,6 +294,33 @@ def check_parameters_copies_and_optimizers(rank: int, size: int) -> None:
     state = next(iter(other.state.values()))
     assert type(state["square_avg"]) is DTensor
     assert state["square_avg"].placements == (Shard(0),)
+
+
+def check_optimizers_that_need_the_whole(rank: int, size: int) -> None:
+    """Those that do more than work element by element: orthogonal steps, line searches, norms of rows."""
+    mesh, given = init_device_mesh("cpu", (size,)), values(6, 4)
+    for make in (
+        lambda p: torch.optim.Muon([p], 0.1),
+        lambda p: torch.optim.LBFGS([p], 0.5, max_iter=3),
+        lambda p: torch.optim.LBFGS([p], max_iter=3, line_search_fn="strong_wolfe"),
+        lambda p: torch.optim.Adafactor([p], 0.1),
+    ):
+        found = []
+        for place in (None, Replicate(), Shard(0), Shard(1)):
+            p = nn.Parameter(given.clone() if place is None else distribute_tensor(given, mesh, [place]))
+            optimizer = make(p)
+
+            def loss_of(p: Any = p, optimizer: Any = optimizer) -> Any:
+                optimizer.zero_grad()
+                loss = (p.sin() * 2 + p.square()).sum()
+                loss.backward()
+                return loss
+
+            for _ in range(3):
+                optimizer.step(loss_of)
+            found.append(p.detach() if place is None else p.full_tensor().detach())
+        for other in found[1:]:
+            torch.testing.assert_close(other, found[0], **CLOSE)
 
 
 def check_new_tensors_on_a_mesh(rank: int, size: int) -> None:

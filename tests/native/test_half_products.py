@@ -5,6 +5,8 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import retrograd as rg
 from retrograd import _thresholds
@@ -50,6 +52,33 @@ def test_many_matrices(monkeypatch, threads):
             check(x, numbers(11, n, k, seed=1).swapaxes(1, 2))
             check(x, numbers(k, n, seed=1))
     check(numbers(2, 3, 40, 30), numbers(2, 3, 30, 20, seed=1))
+
+
+@st.composite
+def whole_numbers(draw, shape):
+    """An array of small whole numbers, of which sums of products are exact, that lies in memory in any way."""
+    order = draw(st.permutations(range(len(shape))))
+    steps = [draw(st.sampled_from((1, -1, 2))) for _ in shape]
+    room = [shape[k] * abs(steps[k]) + draw(st.integers(0, 2)) for k in order]
+    memory = np.random.default_rng(draw(st.integers(0, 99))).integers(-8, 9, room).astype(ml_dtypes.bfloat16)
+    array = memory.transpose(np.argsort(order))[tuple(slice(None, None, step) for step in steps)]
+    return array[tuple(slice(n) for n in shape)]
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_sums_of_whole_numbers_are_rounded_once(data):
+    m, k, n = (data.draw(st.integers(least, 70)) for least in (4, 8, 16))
+    lead = data.draw(st.sampled_from(((), (3,), (2, 2))))
+    shared = data.draw(st.booleans())  # one second matrix for all first ones
+    x, y = data.draw(whole_numbers((*lead, m, k))), data.draw(whole_numbers((k, n) if shared else (*lead, k, n)))
+    bias = data.draw(whole_numbers((n,))) if y.ndim == 2 and data.draw(st.booleans()) else None
+    found = half_products.multiplied(x, y, bias)
+    if found is None:
+        assert x.size * n < half_products.LEAST
+        return
+    exact = x.astype(np.int64) @ y.astype(np.int64) + (0 if bias is None else bias.astype(np.int64))
+    np.testing.assert_array_equal(found, exact.astype(np.float32).astype(ml_dtypes.bfloat16))
 
 
 def test_nan_and_infinity_reach_their_rows_and_columns_alone():

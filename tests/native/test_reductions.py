@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
 
 import retrograd
 
@@ -117,6 +120,21 @@ def test_sums_are_as_exact_as_numpys(shape: tuple[int, ...], dtype: str) -> None
     exact = x.astype(np.longdouble).sum(-1)
     eps = np.finfo(dtype).eps
     assert (np.abs(retrograd.from_numpy(x).sum(-1).numpy() - exact) <= 16 * eps * exact).all()
+
+
+@settings(max_examples=15)
+@hypothesis.given(st.data())
+def test_sums_of_half_precision_are_rounded_once(data: st.DataObject) -> None:
+    """Whole numbers, whose sums are exact, of which only the result is rounded."""
+    shape = data.draw(st.sampled_from(((9000,), (3, 4001), (513, 17), (2, 65, 70), (7, 5, 11, 30))))
+    dtype = data.draw(st.sampled_from((retrograd.bfloat16, retrograd.float16)))
+    order = data.draw(st.permutations(range(len(shape))))
+    dims = data.draw(st.lists(st.sampled_from(range(len(shape))), unique=True))
+    numbers = np.random.default_rng(0).integers(-3, 5, shape)
+    exact = retrograd.from_numpy(numbers.transpose(order).sum(tuple(dims) or None, dtype=np.float32, keepdims=True))
+    x = retrograd.from_numpy(numbers).to(dtype).permute(order)
+    assert retrograd.equal(x.sum(dims, keepdim=True), exact.to(dtype))
+    assert retrograd.equal(x.sum(dims, keepdim=True, dtype=retrograd.float32), exact)
 
 
 @pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf])

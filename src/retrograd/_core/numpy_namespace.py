@@ -6,6 +6,7 @@ alike. NumPy and CuPy share one implementation, because CuPy follows NumPy's sig
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache, cached_property, lru_cache, partial
 from typing import Any
@@ -22,6 +23,7 @@ from . import passes
 
 HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 SINGLE = np.dtype(np.float32)
+DENSITY = 1 / math.sqrt(2 * math.pi)  # of the normal distribution, at 0
 
 
 def is_half(dtype: np.dtype[Any]) -> bool:
@@ -206,6 +208,13 @@ class ArrayNamespace:
 
         return cuda_erf(x)
 
+    def exact_gelu(self, x: Any) -> Any:
+        """x times the normal distribution function."""
+        return x * self.ndtr(x)
+
+    def exact_gelu_slope(self, x: Any) -> Any:
+        return self.ndtr(x) + self.exp(x * x * -0.5) * x * DENSITY
+
     def reinterpret(self, x: Any, dtype: Any) -> Any:
         """Read the bits of numbers as another dtype of the same width."""
         return x.view(dtype)
@@ -225,9 +234,7 @@ class ArrayNamespace:
         """Reduce a large array by a kernel; None where there is none."""
         if x.size < NATIVE or self.module is not np:
             return None
-        from .._native.reductions import reduced
-
-        return reduced(name, x, axis, keepdims, dtype)
+        return native.reduced(name, x, axis, keepdims, dtype)
 
     def sum(self, x: Any, *, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
         return self._total("sum", x, axis, keepdims, dtype)
@@ -335,9 +342,7 @@ def product_of_halves(x: Any, y: Any, bias: Any = None) -> Any:
     """Multiply matrices of bfloat16 by a kernel, and add a bias to rows; None where there is none for them."""
     if x.size < _thresholds.SMALL_MATRIX:
         return None
-    from .._native.half_products import multiplied
-
-    return multiplied(x, y, bias)
+    return native.product_of_halves(x, y, bias)
 
 
 def _turned_back(x: Any) -> Any:

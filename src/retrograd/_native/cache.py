@@ -68,7 +68,7 @@ def write(digest: str, code: bytes) -> None:
         where.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_ours(where.stat()):
             return
-        handle, name = tempfile.mkstemp(dir=where)
+        handle, name = tempfile.mkstemp(_SUFFIX, dir=where)
         try:
             with open(handle, "wb") as file:
                 file.write(hashlib.sha256(digest.encode() + code).digest() + code)
@@ -82,7 +82,8 @@ def write(digest: str, code: bytes) -> None:
 
 def _make_room(where: Path) -> None:
     with os.scandir(where) as entries:  # closed where another process has just removed a file, too
-        found = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in entries]
+        ours = [entry for entry in entries if entry.name.endswith(_SUFFIX)]  # the folder may have been named by the user
+        found = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in ours]
     total = sum(size for _, size, _ in found)
     for _, size, path in sorted(found):
         if total <= LIMIT:

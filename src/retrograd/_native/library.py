@@ -17,7 +17,10 @@ from .._core.numpy_namespace import install_native, numpy_namespace
 from .._settings import get_num_threads
 from . import machine
 from .program import Formula, formula
+from .reductions import reduced
 from .trace import HALVES, STORAGE, TracedNamespace
+
+__all__ = ["cast", "divided", "library", "product_of_halves", "reduced"]  # what arrays of NumPy are given to
 
 NDARRAY = np.ndarray
 # what NumPy does in all lanes of the processor, and with the same bits
@@ -25,7 +28,7 @@ EXACT: Final = frozenset(
     """add subtract multiply divide negative abs sqrt square maximum minimum floor ceil trunc rint equal not_equal less less_equal greater
     greater_equal isnan isinf isfinite""".split()  # noqa: SIM905 - names read better as text
 )
-QUICK: Final = EXACT | {"exp", "log", "sin", "cos", "tanh"}
+QUICK: Final = EXACT | {"log", "sin", "cos", "tanh"}
 FLOATS: Final = {
     dtype: storage in HALVES for dtype, storage in STORAGE.items() if storage[-3:] in ("f16", "f32", "f64")
 }
@@ -37,6 +40,8 @@ class Library:
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name, self.function = name, function
         self.start = _thresholds.WIDE if name in QUICK else _thresholds.NATIVE_SLOW
+        if name == "exp":
+            self.start = _thresholds.NATIVE_EXP
         self.is_exact = name in EXACT
         self.formulas: dict[Any, Formula] = {}  # by the operands that are numbers
         self.ways: dict[
@@ -151,6 +156,13 @@ def cast(x: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
         formula = _casts[str(after)] = Formula(lambda xp, x: xp.astype(x, dtype=np.float32), (), ())
         formula.stored = after
     return formula.large(None, [x], {})  # type: ignore[no-any-return]
+
+
+def product_of_halves(x: Any, y: Any, bias: Any) -> Any:
+    """Multiply matrices of bfloat16, and add a bias to rows; None where there is no kernel for them."""
+    from .half_products import multiplied  # few programs need it
+
+    return multiplied(x, y, bias)
 
 
 install_native(sys.modules[__name__])

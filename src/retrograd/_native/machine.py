@@ -42,7 +42,7 @@ def _has_instructions() -> bool:
 @cache_result
 def has_pairs() -> bool:
     """Tell whether the processor multiplies pairs of bfloat16 and adds them in float32."""
-    if not is_available() or "RETROGRAD_NATIVE_CPU" in os.environ:
+    if not is_available() or os.environ.get("RETROGRAD_NATIVE_CPU"):
         return False
     return "avx512_bf16" in _processor().split()
 
@@ -56,9 +56,11 @@ class _Machine:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self.llvm = llvm
-        # Tests name another processor whose instructions this one has, to see that results do not lean on this one's.
-        self.cpu = os.environ.get("RETROGRAD_NATIVE_CPU") or llvm.get_host_cpu_name()
-        self.features = "" if "RETROGRAD_NATIVE_CPU" in os.environ else llvm.get_host_cpu_features().flatten()
+        # Tests name another processor whose instructions this one has, and features behind a comma, to see that results do not lean on
+        # this one's.
+        self.cpu, _, self.features = os.environ.get("RETROGRAD_NATIVE_CPU", "").partition(",")
+        if not self.cpu:
+            self.cpu, self.features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
         target = llvm.Target.from_default_triple()
         self.triple = target.triple
         self.target = target.create_target_machine(
@@ -118,9 +120,14 @@ def _llvm() -> _Machine:
 
 @cache_result
 def _identity() -> str:
-    """Return what compiled code depends on beside its text: LLVM and this processor. It is found without loading LLVM."""
+    """Return what compiled code depends on beside its text: LLVM, how it is called, this processor. LLVM is not loaded for it."""
+    import hashlib
     from importlib.util import find_spec
+    from pathlib import Path
 
+    from . import flat
+
+    own = hashlib.sha256(b"".join(Path(file).read_bytes() for file in (__file__, flat.__file__))).hexdigest()
     found = find_spec("llvmlite")
     package = ((found and found.submodule_search_locations) or [""])[0]
     files = sorted(os.scandir(os.path.join(package, "binding")), key=lambda entry: entry.name)
@@ -128,7 +135,9 @@ def _identity() -> str:
         (entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in files if "llvmlite" in entry.name
     ]
     processor = _processor() or f"{_llvm().cpu} {_llvm().features}"
-    return f"{version} {sys.platform} {processor} {os.environ.get('RETROGRAD_NATIVE_CPU')}"
+    # which asks the processor itself: an emulator may have less than the system says
+    known = [name for name, has in getattr(_multiarray_umath, "__cpu_features__", {}).items() if has]
+    return f"{own} {version} {sys.platform} {processor} {known} {os.environ.get('RETROGRAD_NATIVE_CPU')}"
 
 
 @cache_result
@@ -139,7 +148,8 @@ def _processor() -> str:
             first = file.read(8192).split("\n\n")[0].splitlines()
     except OSError:
         return ""
-    return " ".join(line for line in first if line.startswith(("model", "vendor", "flags", "Features", "CPU")))
+    words = ("model", "vendor", "flags", "Features", "features", "facilities", "CPU", "isa")
+    return " ".join(line for line in first if line.startswith(words))
 
 
 def compiled(text: str) -> Any:
@@ -155,7 +165,7 @@ def compiled(text: str) -> Any:
         if found is None:
             name = f"kernel_{digest[:32]}"
             code = cache.read(digest)
-            if code is None or (code[:1] == b"F" and not flat.is_possible()):
+            if code is None or code[:1] not in ((b"F", b"O") if flat.is_possible() else (b"O",)):
                 code = _llvm().machine_code(text, name)
                 cache.write(digest, code)
                 Made.compiled += 1

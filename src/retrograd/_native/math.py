@@ -35,8 +35,8 @@ from .special import (
     erfc,
     erfcx,
     erfinv,
-    gelu,
-    gelu_slope,
+    exact_gelu,
+    exact_gelu_slope,
     i0,
     i0e,
     i1,
@@ -51,8 +51,9 @@ from .trigonometry import arccos, arcsin, arctan, arctan2, cos, sin, tan
 FUNCTIONS: Final[dict[str, Callable[..., Expr]]] = {
     function.__name__: function
     for function in (
-        arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, cos, cosh, digamma, erf, erfc, erfcx, erfinv, exp, exp2, expm1, gelu,
-        gelu_slope, i0, i0e, i1, i1e, lgamma, log, log10, log1p, log2, log_ndtr, ndtr, power, sigmoid, sin, sinh, tan, tanh,
+        arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, cos, cosh, digamma, erf, erfc, erfcx, erfinv,
+        exact_gelu, exact_gelu_slope, exp, exp2, expm1, i0, i0e, i1, i1e, lgamma, log, log10, log1p, log2,
+        log_ndtr, ndtr, power, sigmoid, sin, sinh, tan, tanh,
     )
 }  # fmt: skip
 # those that are as exact as that in float32 only

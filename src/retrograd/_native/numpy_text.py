@@ -7,7 +7,6 @@ computes the same bits as the formula. Formulas that reduce, or mix dtypes, stay
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
@@ -26,6 +25,7 @@ _UFUNCS: Final = {
     "copysign": "copysign", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
     "ne": "not_equal", "and": "logical_and", "or": "logical_or", "xor": "logical_xor",
 }  # fmt: skip
+_FUNCTIONS: Final = ("erf", "exact_gelu", "exact_gelu_slope", "ndtr")  # of the vocabulary, which NumPy lacks
 
 
 def _number(letter: str) -> Callable[[float], np.ndarray]:
@@ -187,7 +187,7 @@ def written(
     if any(n not in varying and n.op not in _PYTHON and n.op != "const" for n in nodes):
         return None
     if any(
-        n.op == "call" and n.detail not in ("erf", "ndtr") and not isinstance(getattr(np, n.detail, None), np.ufunc)
+        n.op == "call" and n.detail not in _FUNCTIONS and not isinstance(getattr(np, n.detail, None), np.ufunc)
         for n in nodes
     ):
         return None
@@ -239,11 +239,6 @@ def _in_its_words(results: Sequence[Expr]) -> list[Expr]:
     for node in ex.nodes_of(*results):
         args = tuple(done[a] for a in node.args)
         made = ex.node(node.op, args, node.type, node.detail)
-        if node.op == "call" and node.detail in ("gelu", "gelu_slope"):  # which SciPy has not
-            (x,) = args
-            below = ex.call("ndtr", x)
-            density = ex.call("exp", x * x * -0.5) * x * (1 / math.sqrt(2 * math.pi))
-            made = x * below if node.detail == "gelu" else below + density
         if node.op == "select" and args[0].args == (args[2], args[1]) and _is_number(args[1]):
             op = {"lt": "maximum", "gt": "minimum"}.get(args[0].op)
             made = made if op is None else ex.node(op, args[1:], node.type)

@@ -135,7 +135,7 @@ def _exp_of_half_square(size: Expr) -> tuple[Expr, Expr, Expr, Expr]:
     return half, square, fma(r * r, polynomial("exp", -r), -r), form.scale(bitcast(shifted, form.bits))
 
 
-def gelu(x: Expr) -> Expr:
+def exact_gelu(x: Expr) -> Expr:
     """Return x times the normal distribution function: float32 as the greater of x and 0, less |x| times what lies beyond |x|.
 
     That product is one polynomial near 0, and exp(-x * x / 2) times another beyond.
@@ -158,7 +158,7 @@ def gelu(x: Expr) -> Expr:
     return above - select(near, fma(-square, factor, half), fma(g, factor, factor) * scale)
 
 
-def gelu_slope(x: Expr) -> Expr:
+def exact_gelu_slope(x: Expr) -> Expr:
     """Return the derivative of gelu, whose zero is a factor of it."""
     nothing = absolute(x) * 0.0  # and NaN at both infinities, as in torch
     if x.type == F64:

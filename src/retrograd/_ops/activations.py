@@ -91,9 +91,7 @@ def _gelu(xp, x, *, approximate):
     if approximate == "tanh":
         # (1 + tanh(y)) / 2 is 1 / (1 + exp(-2 y)), which loses no digits below 0
         return x / (xp.exp((x * x * (-2 * ROOT * CUBIC) - 2 * ROOT) * x) + 1)
-    if xp.module is None:  # kernels have a function for it
-        return xp.gelu(x)
-    return x * xp.ndtr(x)
+    return xp.exact_gelu(x)
 
 
 @formula(slow=True)
@@ -103,9 +101,7 @@ def _gelu_back(xp, g, x, *, approximate):
         t = xp.tanh((square * (ROOT * CUBIC) + ROOT) * x)
         slope = (square * (3 * CUBIC * ROOT) + ROOT) * x
         return (t + 1 + (1 - t * t) * slope) * 0.5 * g
-    if xp.module is None:
-        return xp.gelu_slope(x) * g
-    return (xp.ndtr(x) + xp.exp(x * x * -0.5) * x * DENSITY) * g
+    return xp.exact_gelu_slope(x) * g
 
 
 def _gelu_curvature(xp, x, approximate):

@@ -72,6 +72,7 @@ class Line:
             work._tell()
 
 
+abandoned: list[Any] = []  # what processes gave up waiting for: MPI may still write into its memory
 _lock = threading.RLock()
 _lines: set[Line] = set()
 _called = threading.Event()  # set while a thread is wanted that asks while the program computes
@@ -151,7 +152,10 @@ class Work:
                 self._finish()
         except Exception as raised:
             error = raised
-        self._error = None if error is None else _explained(error, self._waiter.what)
+        if error is not None:
+            abandoned.append((self._issue, self._finish))
+            error = _explained(error, self._waiter.what)
+        self._error = error
         self._completed = True
         del self._issue, self._finish  # and what they hold
 
@@ -240,13 +244,15 @@ class Waiter:
 
     def run(self, issue: Callable[[], Any]) -> None:
         """Start something and wait for it, where nothing else is under way."""
+        begun: Any = None
         try:
             begun = issue()
             for request in (begun,) if hasattr(begun, "Test") else begun:
                 if not request.Test():
                     self.wait_until(request.Test)
-        except RuntimeError as error:
-            raise _explained(error, self.what) from None
+        except BaseException as error:
+            abandoned.append((issue, begun))
+            raise (_explained(error, self.what) if isinstance(error, RuntimeError) else error) from None
 
     def wait_until(self, is_over: Callable[[], bool]) -> None:
         """Ask until the answer is yes. Other processes that share the core come first."""

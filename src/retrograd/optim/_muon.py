@@ -25,6 +25,10 @@ def orthogonalised(grad: Any, coefficients: tuple[float, float, float], steps: i
         raise ValueError("Coefficients must be a tuple of exactly 3 values")
     a, b, c = coefficients
     x = grad.bfloat16()
+    if hasattr(
+        x, "_replicated"
+    ):  # parts on a mesh: each product would move as much as the whole has, and round sums of parts
+        x = x._replicated()
     tall = grad.size(0) > grad.size(1)
     if tall:
         x = x.T

@@ -114,6 +114,11 @@ def strong_wolfe(
     return bracket[low], evaluations
 
 
+def _number(loss: Any) -> float:
+    """Return a loss as a number: that of the whole if it lies on a mesh, or processes would go different ways."""
+    return float(loss._replicated() if hasattr(loss, "_replicated") else loss)
+
+
 class LBFGS(Optimizer):
     """Quasi-Newton steps; `closure` is called several times a step.
 
@@ -222,7 +227,7 @@ class LBFGS(Optimizer):
             return loss_of(closure)
 
         first_loss = evaluate()
-        loss, evaluations = float(first_loss), 1
+        loss, evaluations = _number(first_loss), 1
         state["func_evals"] += 1
         gradient = self._gather_flat_grad()
         if _largest(gradient) <= group["tolerance_grad"]:
@@ -249,7 +254,7 @@ class LBFGS(Optimizer):
             else:
                 self._move(t, direction)
                 if not last:
-                    loss, gradient, looked = float(evaluate()), self._gather_flat_grad(), 1
+                    loss, gradient, looked = _number(evaluate()), self._gather_flat_grad(), 1
             evaluations += looked
             state["func_evals"] += looked
             if (
@@ -270,7 +275,7 @@ class LBFGS(Optimizer):
 
         def look(t: Any) -> Point:
             self._move(t, direction)
-            loss = float(evaluate())
+            loss = _number(evaluate())
             gradient = self._gather_flat_grad()
             self._set_param(origin)
             return Point(t, loss, gradient, gradient.dot(direction))

@@ -1,7 +1,8 @@
 """A tensor that lies on a mesh of processes. Its memory is this process's part; its shape is that of the whole.
 
 The graph is that of the parts: an operation runs on them, and gradients flow through them and through the collectives between them
-(Note [Gradients of placements] in `_redistribute.py`). Where an operation's results lie is derived in `_propagation.py`.
+(Note [Gradients of placements] in `_redistribute.py`). Where an operation's results lie is derived in `_propagation.py`;
+`_rules.py` says by which rule.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class DTensor(Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run a function on the parts, after they have been brought where it needs them."""
-        from ._propagation import call
+        from ._rules import call
 
         return call(func, args, kwargs or {})
 
@@ -99,8 +100,10 @@ class DTensor(Tensor):
 
     def full_tensor(self, *, grad_placements: Sequence[Placement] | None = None) -> Any:
         """Return the whole, which all processes must ask for."""
-        whole = self.redistribute(placements=[Replicate()] * self.device_mesh.ndim)
-        return whole.to_local(grad_placements=grad_placements)
+        return self._replicated().to_local(grad_placements=grad_placements)
+
+    def _replicated(self) -> DTensor:
+        return self.redistribute(placements=[Replicate()] * self.device_mesh.ndim)
 
     def redistribute(
         self,
@@ -207,6 +210,26 @@ class DTensor(Tensor):
     def mT(self) -> Any:  # noqa: N802 - torch's name
         """The tensor with its last two dimensions exchanged."""
         return self.transpose(-2, -1)
+
+    @property
+    def H(self) -> Any:  # noqa: N802 - torch's name
+        """The matrix with its dimensions exchanged, and conjugate."""
+        return self.T.conj() if self.is_complex() else self.T
+
+    @property
+    def mH(self) -> Any:  # noqa: N802 - torch's name
+        """The matrices with their dimensions exchanged, and conjugate."""
+        return self.mT.conj() if self.is_complex() else self.mT
+
+    @property
+    def real(self) -> Any:
+        """The real parts."""
+        return like(self.as_subclass(Tensor).real, self)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary parts."""
+        return like(self.as_subclass(Tensor).imag, self)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return (

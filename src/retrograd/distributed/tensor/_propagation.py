@@ -11,6 +11,7 @@ Rule 3. The inputs are redistributed, the function runs on the parts, and the re
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -22,6 +23,7 @@ from ..._size import Size
 from ...autograd.grad_mode import is_grad_enabled
 from ...tensor import Tensor
 from ...tensor._functions.creation import empty
+from ...tensor._object.layout import dense_strides
 from ...tensor._storage.given_strides import empty_strided
 from .. import _collectives as c
 from .._reductions import ReduceOp
@@ -44,13 +46,25 @@ Strategy = tuple[Placement, tuple[Placement, ...]]  # of the results, and of the
 WHOLE: Placement = Replicate()
 
 
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(text.split())
+
+
+SUMS = words("add sub")
+PRODUCTS = words("mul div")
+UNCHANGED = words("neg clone contiguous to cpu cuda float double real imag alias")
+WEIGHTED_MEANS = words("l1_loss mse_loss smooth_l1_loss huber_loss")  # which divide by the sum of the weights
+FILLING = words("zero_ fill_ normal_ uniform_ copy_ random_ bernoulli_ exponential_ trunc_normal_ masked_fill_")
+
+
 class Call:
     """A function with arguments, some of which are distributed tensors."""
 
     def __init__(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.func, self.args, self.kwargs = func, args, kwargs
         self.name: str = getattr(func, "__name__", str(func))
-        given = list(_tensors((args, kwargs)))
+        given = list(tensors_of((args, kwargs)))
         self.mesh = next(one for one in given if isinstance(one, DTensor)).device_mesh
         self.tensors = [self._distributed(one) for one in given]
 
@@ -83,48 +97,15 @@ class Call:
             return self.func(*args, **kwargs)
 
 
-def call(func: Any, args: Any, kwargs: Any) -> Any:
-    """Run a function on distributed tensors."""
-    name = getattr(func, "__name__", "")
-    if name in OF_THE_OBJECT:
-        with using(torch_function=False):
-            return func(*args, **kwargs)
-    this = Call(func, tuple(args), dict(kwargs))
-    if "out" in kwargs and kwargs["out"] is not None:
-        raise NotImplementedError(f"{name}(out=...) of distributed tensors: use the result")
-    rule = RULES.get(name)
-    if rule is None and name.endswith("_") and not name.endswith("__"):
-        rule = in_place if name[:-1] in POINTWISE or name in FILLING else None
-    if kwargs.get("inplace"):
-        rule = None
-    if rule is not None:
-        return rule(this)
-    if this.mesh.size() == 1:
-        return _alone(this)
-    raise NotImplementedError(UNKNOWN.format(name=name))
-
-
-def _alone(this: Call) -> Any:
-    """Run any function where the one process has everything: results of the first argument's shape lie as it does."""
-    first = this.tensors[0]
-    args, kwargs = this.with_tensors([one.as_subclass(Tensor) for one in this.tensors])
-
-    def placed_as_first(one: Any) -> Any:
-        kept = tuple(one.shape) == first._whole_shape
-        return placed(one, this.mesh, first.placements if kept else (WHOLE,) * this.mesh.ndim, one.shape)
-
-    return _mapped(this.func(*args, **kwargs), placed_as_first)
-
-
 # ---- tensors inside of arguments ----
-def _tensors(values: Any) -> Iterable[Any]:
+def tensors_of(values: Any) -> Iterable[Any]:
     if isinstance(values, Tensor):
         yield values
     elif isinstance(values, dict):
-        yield from _tensors(list(values.values()))
+        yield from tensors_of(list(values.values()))
     elif isinstance(values, (tuple, list)) and not isinstance(values, Size):
         for one in values:
-            yield from _tensors(one)
+            yield from tensors_of(one)
 
 
 def _replaced(values: Any, left: Any) -> Any:
@@ -138,8 +119,8 @@ def _replaced(values: Any, left: Any) -> Any:
     return values
 
 
-def _mapped(values: Any, function: Callable[[Any], Any]) -> Any:
-    return _replaced(values, (function(one) for one in list(_tensors(values))))
+def mapped(values: Any, function: Callable[[Any], Any]) -> Any:
+    return _replaced(values, (function(one) for one in list(tensors_of(values))))
 
 
 # ---- choosing and running ----
@@ -179,16 +160,16 @@ def run(this: Call, strategies: Sequence[Strategy], shapes: Any = None, local: C
         shapes = this.shapes()
     parts = []
     for i, one in enumerate(this.tensors):
-        parts.append(_part(one, tuple(inputs[i] for _, inputs in picked), results))
+        parts.append(part_for(one, tuple(inputs[i] for _, inputs in picked), results))
     args, kwargs = this.with_tensors(parts)
     value = this.func(*args, **kwargs) if local is None else local(results, *parts)
     if isinstance(shapes, Size):
         return placed(value, mesh, results, shapes)
-    wholes = iter(_tensors(shapes))
-    return _mapped(value, lambda one: placed(one, mesh, results, (whole := next(wholes)).shape, whole.stride()))
+    wholes = iter(tensors_of(shapes))
+    return mapped(value, lambda one: placed(one, mesh, results, (whole := next(wholes)).shape, whole.stride()))
 
 
-def _part(tensor: DTensor, wanted: tuple[Placement, ...], results: tuple[Placement, ...]) -> Any:
+def part_for(tensor: DTensor, wanted: tuple[Placement, ...], results: tuple[Placement, ...]) -> Any:
     """Return this process's part under the wanted placements, whose gradients are added up where the results are not whole."""
     mesh, shape = tensor.device_mesh, tensor._whole_shape
     part = redistributed(tensor.as_subclass(Tensor), mesh, shape, tensor.placements, wanted)
@@ -200,7 +181,7 @@ def _part(tensor: DTensor, wanted: tuple[Placement, ...], results: tuple[Placeme
     return with_summed_gradient(part, mesh, shape, wanted, summed)
 
 
-def _aligned(shape: Sequence[int], out: Sequence[int], dim: int) -> Placement:
+def aligned(shape: Sequence[int], out: Sequence[int], dim: int) -> Placement:
     """Return how an input lies whose result is cut along a dimension, under broadcasting."""
     own = dim - (len(out) - len(shape))
     return Shard(own) if own >= 0 and shape[own] == out[dim] else WHOLE
@@ -212,7 +193,7 @@ def pointwise(this: Call) -> Any:
     shapes = [one._whole_shape for one in this.tensors]
     out = tuple(np.broadcast_shapes(*shapes))
     strategies: list[Strategy] = [
-        (Shard(dim), tuple(_aligned(shape, out, dim) for shape in shapes)) for dim in range(len(out))
+        (Shard(dim), tuple(aligned(shape, out, dim) for shape in shapes)) for dim in range(len(out))
     ]
     return run(this, [*strategies, *_of_summands(this)], Size(out))
 
@@ -244,7 +225,7 @@ def in_place(this: Call) -> Any:
     parts = []
     for one in others:
         wanted = tuple(_beside(this.name, place, one, shape) for place in target.placements)
-        parts.append(_part(one, wanted, target.placements))
+        parts.append(part_for(one, wanted, target.placements))
     args, kwargs = this.with_tensors([target, *parts])
     target.__class__ = Tensor  # its memory is a part, which is written as that of any tensor
     try:
@@ -257,7 +238,7 @@ def in_place(this: Call) -> Any:
 def _beside(name: str, place: Placement, other: DTensor, shape: Sequence[int]) -> Placement:
     """Return how a tensor must lie that is written into another, or combined with it."""
     if isinstance(place, Shard):
-        return _aligned(other._whole_shape, shape, place.dim)
+        return aligned(other._whole_shape, shape, place.dim)
     if place.is_partial() and name not in FILLING:
         if name in ("add_", "sub_", "copy_"):
             return place
@@ -283,7 +264,7 @@ def new_whole(this: Call) -> Any:
 
 
 # ---- reductions ----
-def _dims(given: Any, ndim: int) -> list[int]:
+def dims_of(given: Any, ndim: int) -> list[int]:
     if given is None or (isinstance(given, (tuple, list)) and not given):
         return list(range(ndim))
     return [dim % ndim if ndim else 0 for dim in (given if isinstance(given, (tuple, list)) else [given])]
@@ -295,15 +276,15 @@ def _kept(dims: Sequence[int], ndim: int, keepdim: bool) -> dict[int, int]:
     return {dim: dim if keepdim else at for at, dim in enumerate(left)}
 
 
-def _reducing(op: str | None) -> Callable[[Call], Any]:
+def reducing(op: str | None) -> Callable[[Call], Any]:
     """Return the rule of a reduction. What is cut along a reduced dimension gives a Partial, or must be whole without an `op`."""
 
     def reduce(this: Call) -> Any:
         source = this.tensors[0]
         given = this.argument(1, "dim")
-        dims = _dims(given, source.ndim)
+        dims = dims_of(given, source.ndim)
         shapes = this.shapes()
-        keepdim = next(iter(_tensors(shapes))).ndim == source.ndim
+        keepdim = next(iter(tensors_of(shapes))).ndim == source.ndim
         kept = _kept(dims, source.ndim, keepdim)
         strategies: list[Strategy] = [(Shard(after), (Shard(before),)) for before, after in kept.items()]
         places_wanted = this.name in ("max", "min") and given is not None
@@ -329,7 +310,7 @@ def mean(this: Call) -> Any:
     """Return the mean as a sum divided by the whole's count: parts may differ in size."""
     source = this.tensors[0]
     dims = this.argument(1, "dim")
-    count = math.prod(source._whole_shape[dim] for dim in _dims(dims, source.ndim))
+    count = math.prod(source._whole_shape[dim] for dim in dims_of(dims, source.ndim))
     total = source.sum(dims, this.argument(2, "keepdim", False), dtype=this.kwargs.get("dtype"))
     return total / count
 
@@ -338,13 +319,13 @@ def norm(this: Call) -> Any:
     """Return a norm: that of the norms of the parts."""
     source = this.tensors[0]
     order = this.argument(1, "p" if this.name == "norm" else "ord", 2)
-    dims = _dims(this.argument(2, "dim"), source.ndim)
+    dims = dims_of(this.argument(2, "dim"), source.ndim)
     cut = [at for at, one in enumerate(source.placements) if one.is_shard() and one.dim in dims]  # type: ignore[attr-defined]
     if not cut or not isinstance(order, (int, float)) or order == 0:
         kept = _kept(dims, source.ndim, bool(this.argument(3, "keepdim", False)))
         return run(this, [(Shard(after), (Shard(before),)) for before, after in kept.items()])
     wanted = tuple(WHOLE if one.is_partial() else one for one in source.placements)
-    own = _part(source, wanted, wanted)
+    own = part_for(source, wanted, wanted)
     if any(own.shape[dim] == 0 for dim in dims) and (order < 0 or order == math.inf):  # these norms of nothing raise
         own = own.sum(dims, keepdim=True) + (
             math.inf if order < 0 else 0.0
@@ -368,7 +349,7 @@ def along(position: int, name: str, default: Any = None) -> Callable[[Call], Any
 
     def keep_others(this: Call) -> Any:
         source = this.tensors[0]
-        dims = _dims(this.argument(position, name, default), source.ndim)
+        dims = dims_of(this.argument(position, name, default), source.ndim)
         strategies = [(Shard(dim), _beside_first(this, dim)) for dim in range(source.ndim) if dim not in dims]
         return run(this, strategies)
 
@@ -376,7 +357,7 @@ def along(position: int, name: str, default: Any = None) -> Callable[[Call], Any
 
 
 def _beside_first(this: Call, dim: int) -> tuple[Placement, ...]:
-    return (Shard(dim), *(_aligned(one._whole_shape, this.tensors[0]._whole_shape, dim) for one in this.tensors[1:]))
+    return (Shard(dim), *(aligned(one._whole_shape, this.tensors[0]._whole_shape, dim) for one in this.tensors[1:]))
 
 
 def normalised(this: Call) -> Any:
@@ -391,10 +372,10 @@ def normalised(this: Call) -> Any:
 def matmul(this: Call) -> Any:
     """Multiply matrices, or batches of them: cut by rows, by columns, or along the inner dimension, or summands of either."""
     x, y = this.tensors
-    return run(this, _products(x._whole_shape, y._whole_shape, transposed=False))
+    return run(this, ways_to_multiply(x._whole_shape, y._whole_shape, transposed=False))
 
 
-def _products(left: Sequence[int], right: Sequence[int], transposed: bool) -> list[Strategy]:
+def ways_to_multiply(left: Sequence[int], right: Sequence[int], transposed: bool) -> list[Strategy]:
     """Return the strategies of a matrix product; the second is transposed in a linear layer."""
     rows = [len(left) - 2] if len(left) > 1 else []
     inner, columns = (len(right) - 2, [len(right) - 1]) if len(right) > 1 else (0, [])
@@ -404,7 +385,7 @@ def _products(left: Sequence[int], right: Sequence[int], transposed: bool) -> li
     ndim = len(batch) + len(rows) + len(columns)
     found: list[Strategy] = []
     for dim in range(len(batch)):
-        cut = _aligned(left[:-2], batch, dim), WHOLE if transposed else _aligned(right[:-2], batch, dim)
+        cut = aligned(left[:-2], batch, dim), WHOLE if transposed else aligned(right[:-2], batch, dim)
         found.append((Shard(dim), cut))
     found += [(Shard(len(batch)), (Shard(row), WHOLE)) for row in rows]
     found += [(Shard(ndim - 1), (WHOLE, Shard(column))) for column in columns]
@@ -416,16 +397,45 @@ def linear(this: Call) -> Any:
     """Multiply by a transposed weight, then add the bias: to summands of the product, a summand of it."""
     x, weight, *bias = this.tensors
     product = Call(this.func, (x, weight), {})
-    found = run(product, _products(x._whole_shape, weight._whole_shape, transposed=True))
+    found = run(product, ways_to_multiply(x._whole_shape, weight._whole_shape, transposed=True))
     return found + bias[0] if bias else found
 
 
-def addmm(this: Call) -> Any:
-    """Add a product of matrices to a tensor."""
+def added_product(this: Call) -> Any:
+    """Add a product to a tensor. Where both factors are cut along the inner dimension, their product comes first, as summands."""
     added, x, y = this.tensors
-    beta, alpha = this.kwargs.get("beta", 1), this.kwargs.get("alpha", 1)
-    product = x @ y
-    return (added if beta == 1 else added * beta) + (product if alpha == 1 else product * alpha)
+    strategies = ways_to_multiply(x._whole_shape, y._whole_shape, transposed=False)
+    inner = next(given for result, given in strategies if result.is_partial())
+    if any(pair == inner for pair in zip(x.placements, y.placements, strict=True)):
+        beta, alpha = this.kwargs.get("beta", 1), this.kwargs.get("alpha", 1)
+        product = x @ y
+        return (added if beta == 1 else added * beta) + (product if alpha == 1 else product * alpha)
+    shapes = this.shapes()
+    out, own = tuple(shapes.shape), added._whole_shape
+    cuts = [(one, aligned(own, out, one.dim), *given) for one, given in strategies if isinstance(one, Shard)]
+    return run(this, [(result, tuple(given)) for result, *given in cuts], shapes)
+
+
+def einsum(this: Call) -> Any:
+    """Sum products by letters: one that is cut in all tensors that have it stays cut in the result, or gives summands of it."""
+    equation = this.args[0]
+    if not isinstance(equation, str) or "." in equation:
+        return whole(this)
+    left, _, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if "->" not in equation:
+        right = "".join(sorted(letter for letter in set(left) - {","} if left.count(letter) == 1))
+    strategies: list[Strategy] = []
+    for letter in dict.fromkeys(left.replace(",", "")):
+        sizes = {
+            one._whole_shape[term.index(letter)]
+            for one, term in zip(this.tensors, terms, strict=True)
+            if letter in term
+        }
+        if len(sizes) == 1 and all(term.count(letter) < 2 for term in terms):
+            result: Placement = Shard(right.index(letter)) if letter in right else Partial()
+            strategies.append((result, tuple(Shard(term.index(letter)) if letter in term else WHOLE for term in terms)))
+    return run(this, strategies)
 
 
 def attention(this: Call) -> Any:
@@ -434,7 +444,7 @@ def attention(this: Call) -> Any:
     strategies: list[Strategy] = []
     for dim in range(query.ndim - 2):
         if query._whole_shape[dim] == key._whole_shape[dim] == value._whole_shape[dim]:
-            masks = [_aligned(one._whole_shape, query._whole_shape, dim) for one in this.tensors[3:]]
+            masks = [aligned(one._whole_shape, query._whole_shape, dim) for one in this.tensors[3:]]
             strategies.append((Shard(dim), (Shard(dim), Shard(dim), Shard(dim), *masks)))
     return run(this, strategies)
 
@@ -442,6 +452,8 @@ def attention(this: Call) -> Any:
 def embedding(this: Call) -> Any:
     """Look rows of a table up: the numbers may be cut, or the table by columns or by rows, which gives summands."""
     numbers, table = this.tensors
+    if this.argument(3, "max_norm") is not None and any(not one.is_replicate() for one in table.placements):
+        raise NotImplementedError("embedding(max_norm=...) of a table that is cut: it would be changed in parts")
     rows_cut = [at for at, one in enumerate(table.placements) if one.is_shard(0)]
     if rows_cut:
         return _in_parts_of_the_table(this, numbers, table, rows_cut)
@@ -452,13 +464,13 @@ def embedding(this: Call) -> Any:
 
 def _in_parts_of_the_table(this: Call, numbers: DTensor, table: DTensor, rows_cut: list[int]) -> Any:
     """Look up what this process has; rows of others are zeros, to be added up."""
-    if this.argument(3, "max_norm") is not None or this.argument(5, "scale_grad_by_freq", False):
-        raise NotImplementedError("embedding of a table cut by rows: without max_norm and scale_grad_by_freq")
+    if this.argument(5, "scale_grad_by_freq", False):
+        raise NotImplementedError("embedding of a table cut by rows: without scale_grad_by_freq")
     mesh, whole = this.mesh, (WHOLE,) * this.mesh.ndim
     wanted = tuple(one if at in rows_cut else WHOLE for at, one in enumerate(table.placements))
     results = tuple(Partial() if at in rows_cut else WHOLE for at in range(mesh.ndim))
-    part = _part(table, wanted, results)
-    looked_up = _part(numbers, whole, whole)
+    part = part_for(table, wanted, results)
+    looked_up = part_for(numbers, whole, whole)
     (length, _), (begin, _) = compute_local_shape_and_global_offset(table._whole_shape, mesh, wanted)
     here = (looked_up >= begin) & (looked_up < begin + length)
     padding = this.argument(2, "padding_idx")
@@ -475,10 +487,17 @@ def _in_parts_of_the_table(this: Call, numbers: DTensor, table: DTensor, rows_cu
 
 
 # ---- losses ----
-def mse_loss(this: Call) -> Any:
-    """Return the mean square of differences, or their sum, or each."""
-    x, y = this.tensors
-    return _reduced((x - y).square(), this.argument(4, "reduction", "mean"))
+def loss_of_each(this: Call) -> Any:
+    """Return a loss that is computed element by element, then added up, or its mean."""
+    given = inspect.signature(this.func).bind(*this.args, **this.kwargs).arguments
+    old, weighted = (given.get("size_average"), given.get("reduce")), given.get("weight") is not None
+    if old != (None, None) or (weighted and this.name in WEIGHTED_MEANS):
+        return whole(this)
+    reduction = given.get("reduction", "mean")
+    each = pointwise(Call(this.func, (), {**given, "reduction": "none"}))
+    if reduction == "batchmean":
+        return each.sum() / this.tensors[0].size(0)
+    return _reduced(each, reduction)
 
 
 def _reduced(each: Any, reduction: str) -> Any:
@@ -504,12 +523,14 @@ def cross_entropy(this: Call) -> Any:
 def reshaped(this: Call) -> Any:
     """Give the same elements another shape. A cut goes on where the dimension begins a dimension of the result evenly."""
     source = this.tensors[0]
+    if this.name in ("view_as", "reshape_as"):
+        return getattr(source, this.name.removesuffix("_as"))(this.tensors[1].shape)
     out = tuple(this.shapes().shape)
     strategies = _through(source, out)
 
     def local(results: Any, part: Any) -> Any:
         shape = compute_local_shape(out, this.mesh, results)
-        return part.view(shape) if this.name in ("view", "view_as") else part.reshape(shape)
+        return part.view(shape) if this.name == "view" else part.reshape(shape)
 
     return run(this, strategies, Size(out), local)
 
@@ -564,6 +585,8 @@ def permuted(this: Call) -> Any:
 def expanded(this: Call) -> Any:
     """Repeat a tensor along dimensions of length 1, or new ones."""
     source = this.tensors[0]
+    if this.name == "expand_as":
+        return source.expand(this.tensors[1].shape)
     shapes = this.shapes()
     out = tuple(shapes.shape)
     offset = len(out) - source.ndim
@@ -573,11 +596,10 @@ def expanded(this: Call) -> Any:
         if source._whole_shape[dim] == out[dim + offset]
     ]
 
-    def local(results: Any, part: Any, *_: Any) -> Any:
+    def local(results: Any, part: Any) -> Any:
         return part.expand(compute_local_shape(out, this.mesh, results))
 
-    whole_others = (WHOLE,) * (len(this.tensors) - 1)
-    return run(this, [(one, (*given, *whole_others)) for one, given in strategies], shapes, local)
+    return run(this, strategies, shapes, local)
 
 
 def joined(this: Call) -> Any:
@@ -604,7 +626,7 @@ def indexed(this: Call) -> Any:
     source = this.tensors[0]
     index = this.args[1] if isinstance(this.args[1], tuple) else (this.args[1],)
     if len(this.tensors) > 1 or any(not isinstance(one, (int, slice, type(None), type(...))) for one in index):
-        return run(this, [])
+        return whole(this)
     used = sum(one is not None and one is not ... for one in index)
     if ... not in index:
         index = (*index, ...)
@@ -623,25 +645,41 @@ def indexed(this: Call) -> Any:
     return run(this, strategies)
 
 
-def written(this: Call) -> Any:
-    """Write into a part of a tensor that all processes have whole."""
-    target = this.tensors[0]
-    if any(not one.is_replicate() for one in target.placements):
-        raise NotImplementedError(f"x[...] = y where x lies as {target.placements}: redistribute it to Replicate first")
-    return in_place_whole(this)
-
-
-def in_place_whole(this: Call) -> Any:
-    """Change a tensor that all processes have whole, by others that they then have whole, too."""
+def changed(this: Call) -> Any:
+    """Change a tensor by something that needs it whole: a whole is changed, and this process's part of it is kept."""
     target: Any = this.tensors[0]
-    others = this.tensors[1:]
+    if not isinstance(this.args[0], DTensor):
+        raise RuntimeError(MIXED.format(name=this.name))
     whole = (WHOLE,) * this.mesh.ndim
-    args, kwargs = this.with_tensors([target, *(_part(one, whole, whole) for one in others)])
+    others = [part_for(one, whole, whole) for one in this.tensors[1:]]
+    if target.placements != whole:
+        copy = part_for(target, whole, whole).clone()
+        args, kwargs = this.with_tensors([copy, *others])
+        this.func(*args, **kwargs)
+        if tuple(copy.shape) != target._whole_shape:
+            raise NotImplementedError(
+                f"{this.name} of a tensor that lies as {target.placements}: use the function that returns a new tensor"
+            )
+        return target.copy_(placed(copy, this.mesh, whole, copy.shape))
+    args, kwargs = this.with_tensors([target, *others])
     target.__class__ = Tensor
     try:
-        return this.func(*args, **kwargs)
+        this.func(*args, **kwargs)
+        shape, stride = tuple(target.shape), target.stride()
     finally:
         target.__class__ = DTensor
+    target._whole_shape, target._whole_stride = shape, None if stride == dense_strides(shape) else stride
+    return target
+
+
+def whole(this: Call) -> Any:
+    """Compute with wholes in every process, as it may be any function of tensors. One that draws would differ between processes."""
+    lies = (WHOLE,) * this.mesh.ndim
+    args, kwargs = this.with_tensors([part_for(one, lies, lies) for one in this.tensors])
+    value = this.func(*args, **kwargs)
+    if next(iter(tensors_of(value)), None) is None:
+        raise NotImplementedError(UNKNOWN.format(name=this.name))
+    return mapped(value, lambda one: placed(one, this.mesh, lies, one.shape, one.stride()))
 
 
 # ---- what a program reads ----
@@ -676,71 +714,3 @@ def detached(this: Call) -> Any:
 def cast_as(this: Call) -> Any:
     """Return a tensor in the dtype of another."""
     return this.tensors[0].to(this.tensors[1].dtype)
-
-
-def words(text: str) -> frozenset[str]:
-    """Return the words of a text."""
-    return frozenset(text.split())
-
-
-OF_THE_OBJECT = words(
-    """register_hook retain_grad requires_grad_ backward register_post_accumulate_grad_hook is_contiguous dim detach_
-    is_floating_point is_complex"""
-)
-SUMS = words("add sub")
-PRODUCTS = words("mul div")
-UNCHANGED = words("neg clone contiguous to cpu cuda float double real imag alias")
-FILLING = words("zero_ fill_ normal_ uniform_ copy_ random_ bernoulli_ exponential_ trunc_normal_ masked_fill_")
-POINTWISE = words(
-    """
-    add sub mul div true_divide floor_divide remainder fmod pow float_power neg negative positive abs absolute sign exp exp2 expm1 log
-    log2 log10 log1p sqrt rsqrt square reciprocal sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh sigmoid erf erfc
-    erfinv ceil floor round trunc frac clamp clip clamp_min clamp_max maximum minimum fmax fmin where lerp addcmul addcdiv hypot
-    relu relu6 gelu silu mish elu selu celu leaky_relu hardtanh hardsigmoid hardswish softplus softsign tanhshrink logsigmoid threshold
-    dropout alpha_dropout eq ne lt le gt ge __eq__ __ne__ greater less greater_equal less_equal not_equal
-    logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor bitwise_not isnan isinf isfinite nan_to_num
-    masked_fill clone contiguous to type float double half bfloat16 int long short char byte bool cpu cuda real imag conj
-    __rsub__ __rdiv__ __rpow__ __rtruediv__ __rfloordiv__ __rmod__ __floordiv__ __mod__ __pow__ __rmul__ __radd__ rsub logit lgamma
-    digamma sinc xlogy copysign heaviside deg2rad rad2deg polar angle sgn signbit
-    """
-)
-RULES: dict[str, Callable[[Call], Any]] = {
-    **dict.fromkeys(POINTWISE, pointwise),
-    **dict.fromkeys(words("zeros_like ones_like empty_like full_like rand_like randn_like"), made_like),
-    **dict.fromkeys(words("new_zeros new_ones new_empty new_full new_tensor"), new_whole),
-    **dict.fromkeys(words("matmul mm bmm mv dot vdot"), matmul),
-    **dict.fromkeys(words("norm vector_norm"), norm),
-    **dict.fromkeys(words("layer_norm rms_norm"), normalised),
-    **dict.fromkeys(words("cross_entropy nll_loss"), cross_entropy),
-    **dict.fromkeys(words("view reshape flatten unflatten squeeze unsqueeze view_as reshape_as ravel"), reshaped),
-    **dict.fromkeys(words("t transpose permute swapaxes swapdims movedim moveaxis adjoint"), permuted),
-    **dict.fromkeys(words("expand expand_as broadcast_to"), expanded),
-    **dict.fromkeys(words("cat stack concat concatenate"), joined),
-    **dict.fromkeys(words("item __float__ __int__ __bool__ __complex__ __index__"), number),
-    **dict.fromkeys(words("equal allclose"), compared),
-    **dict.fromkeys(words("split chunk tensor_split split_with_sizes"), along(2, "dim", 0)),
-    **dict.fromkeys(words("softmax log_softmax softmin cumsum cumprod logcumsumexp narrow"), along(1, "dim")),
-    **dict.fromkeys(words("sort argsort"), along(1, "dim", -1)),
-    **dict.fromkeys(words("topk kthvalue"), along(2, "dim", -1)),
-    "flip": along(1, "dims"),
-    **dict.fromkeys(words("tril triu"), along(9, "none", (-2, -1))),
-    **dict.fromkeys(
-        words("prod var std logsumexp argmax argmin median all any count_nonzero nansum nanmean var_mean std_mean"),
-        _reducing(None),
-    ),
-    "sum": _reducing("sum"),
-    **dict.fromkeys(words("amax max"), _reducing("max")),
-    **dict.fromkeys(words("amin min"), _reducing("min")),
-    "mean": mean,
-    "linear": linear,
-    "addmm": addmm,
-    "scaled_dot_product_attention": attention,
-    "embedding": embedding,
-    "mse_loss": mse_loss,
-    "unbind": unbound,
-    "select": unbound,
-    "__getitem__": indexed,
-    "__setitem__": written,
-    "detach": detached,
-    "type_as": cast_as,
-}

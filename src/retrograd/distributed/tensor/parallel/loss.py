@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ....tensor import Tensor
-from .. import _propagation
+from .. import _propagation, _rules
 from .._dtensor import DTensor, placed
 from .._utils import compute_local_shape_and_global_offset
 from ..placement_types import Partial, Replicate
@@ -21,13 +21,13 @@ def loss_parallel() -> Iterator[None]:
 
     The scores lie on a mesh of one dimension. The loss is the same in all processes; targets may be plain tensors.
     """
-    before = _propagation.RULES["cross_entropy"]
-    _propagation.RULES["cross_entropy"] = _of_divided_classes
+    before = _rules.RULES["cross_entropy"]
+    _rules.RULES["cross_entropy"] = _of_divided_classes
     plain, _propagation.replicates_others[0] = _propagation.replicates_others[0], True
     try:
         yield
     finally:
-        _propagation.RULES["cross_entropy"], _propagation.replicates_others[0] = before, plain
+        _rules.RULES["cross_entropy"], _propagation.replicates_others[0] = before, plain
 
 
 def _of_divided_classes(this: Any) -> Any:
