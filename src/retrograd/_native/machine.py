@@ -44,7 +44,7 @@ def vector_bytes() -> int:
     """Return how wide this processor's vectors are. It is found without loading LLVM."""
     known: dict[str, bool] = getattr(_multiarray_umath, "__cpu_features__", {})
     if (
-        "RETROGRAD_NATIVE_CPU" not in os.environ
+        not os.environ.get("RETROGRAD_NATIVE_CPU")
         and known.get("AVX512F")
         and known.get("AVX512VL", known.get("AVX512_SKX"))
     ):
