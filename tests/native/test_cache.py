@@ -145,7 +145,7 @@ def loaded(monkeypatch):
 def planted(name, content):
     """Return other code under the name of a kernel; as whole as a file can be."""
     digest = name.partition(".")[0]
-    code = machine._llvm().machine_code(THEIRS, f"kernel_{digest[:32]}")
+    code = machine._llvm().machine_code(THEIRS, f"kernel_{digest[:32]}", as_it_is=False)
     assert code[:1] == content[32:33]
     cache.write(digest, code)
 

@@ -180,7 +180,7 @@ def address(text: str, as_it_is: bool = False) -> int:
         if found is None:
             name = f"kernel_{digest[:32]}"
             code = cache.read(digest)
-            if code is None or (code[:1] == b"F" and not flat.is_possible()):
+            if code is None or code[:1] not in ((b"F", b"O") if flat.is_possible() else (b"O",)):
                 code = _llvm().machine_code(text, name, as_it_is)
                 cache.write(digest, code)
                 Made.compiled += 1
