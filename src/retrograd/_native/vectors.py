@@ -220,7 +220,7 @@ class VectorText(Text):
         for k in range(done, full + bool(rest)):
             place = str(at + k * lanes) if at is not None else self.put(f"add i64 {begin}, {k * lanes}")
             mask = "" if k < full else f"<{', '.join(f'i1 {str(n < rest).lower()}' for n in range(lanes))}>"
-            totals[k % sums] = self._turn(loop, place, mask, totals[k % sums])
+            totals[k % sums] = self._one_vector(loop, place, mask, totals[k % sums])
         return [
             self._join(c, op, [one[k] for one in totals])
             for k, (c, op) in enumerate(zip(loop.carried, joined, strict=True))
@@ -239,7 +239,7 @@ class VectorText(Text):
         ends = []
         for k, one in enumerate(names):
             place = index if not k else self.put(f"add i64 {index}, {k * self.width}")
-            ends.append(self._turn(loop, place, "", one))
+            ends.append(self._one_vector(loop, place, "", one))
         after = self.put(f"add nsw i64 {index}, {step}")
         last = begin if begin.lstrip("-").isdigit() else None
         bound = str(int(last) + turns * step) if last is not None else self.put(f"add i64 {begin}, {turns * step}")
@@ -272,7 +272,7 @@ class VectorText(Text):
         go = self.put(f"icmp sle i64 {whole}, {end}")
         self.line(f"br i1 {go}, label %body{n}, label %rest{n}")
         self.lines.append(f"body{n}:")
-        ends = self._turn(loop, index, "", names)
+        ends = self._one_vector(loop, index, "", names)
         self.line(f"br label %latch{n}")
         self.lines.append(f"latch{n}:")
         self.line(f"br label %head{n}")
@@ -286,7 +286,7 @@ class VectorText(Text):
         )
         mask = self.put(f"icmp slt {self.type('i64')} {places}, {self.splat(end, 'i64')}")
         self.lanes = 0
-        last = self._turn(loop, index, mask, names)
+        last = self._one_vector(loop, index, mask, names)
         self.line(f"br label %done{n}")
         self.lines.append(f"done{n}:")
         self.line(f"br label %after{n}")
@@ -312,7 +312,7 @@ class VectorText(Text):
         self.lanes = 0
         return text
 
-    def _turn(self, loop: Loop, place: str, mask: str, before: Sequence[str]) -> list[str]:
+    def _one_vector(self, loop: Loop, place: str, mask: str, before: Sequence[str]) -> list[str]:
         """Write one turn, from the lane at `place` on, and return what it carries on."""
         self.index, self.positions, self.mask = loop.index, "", mask
         self.names[id(loop.index)] = place
