@@ -358,7 +358,8 @@ arenas: dict[int, list[np.ndarray]] = {}  # by their size; those that no call us
 
 def arena_of(size: int) -> tuple[Callable[[], np.ndarray], Callable[[np.ndarray], None]]:
     """Return what takes memory for the values between stages, and what gives it back."""
-    size = max(1 << (size - 1).bit_length(), 4096)
+    step = max(1 << size.bit_length() >> 4, 4096)  # programs of about the same size share it
+    size = -(-size // step) * step
     kept = arenas.setdefault(size, [])
 
     def take() -> np.ndarray:
