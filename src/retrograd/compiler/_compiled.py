@@ -32,12 +32,14 @@ from ._numbers import NumberNeededError, changed_numbers, differing
 from ._optimizers import NotYetError
 from ._recording import tensors_in
 from ._runner import RETRY, code_of
+from ._sizes import KNOWN, read_from_memory
 from ._splitting import Obstacle, obstacle_of, split
 from ._traced import UnrecordableError
 from ._trees import UnknownError, is_known, leaves
 from ._verifying import Trial
 
 LIMIT = 16  # records of one function
+MANY = 8  # times as many for one that gets ever new sizes
 ATTEMPTS = 4  # to record a function that has been split
 FEWEST = 4  # operations that make a region worth its guards
 NUMBERS = 4  # for which there was no record: it does not become an input of one
@@ -71,9 +73,10 @@ class Compiled:
 
     limit = LIMIT
 
-    def __init__(self, function: Callable[..., Any], fullgraph: bool = False) -> None:
-        self.function, self.fullgraph = function, fullgraph
+    def __init__(self, function: Callable[..., Any], fullgraph: bool = False, dynamic: bool | None = None) -> None:
+        self.function, self.fullgraph, self.dynamic = function, fullgraph, dynamic
         self.records: list[Any] = []
+        self._sizes: set[Any] = set()  # for which there are records, or should be
         self.reasons: list[str] = []  # why calls went to eager
         self.shown: Any = self  # has the newest program as text, in `code`
         self.code = ""
@@ -89,6 +92,7 @@ class Compiled:
     def forget(self) -> None:
         """Begin again."""
         self.records.clear()
+        self._sizes.clear()
         self.shown.code = ""
         self.reasons.clear()
         self._refused.clear()
@@ -185,13 +189,16 @@ class Compiled:
 
     def _made(self, mode: Any, key: Any, args: Any, kwargs: Any) -> tuple[Any, str | None]:
         """Make a record; None if that cannot be done, and a reason to refuse such calls if eager can do them."""
-        if len(self.records) >= self.limit:
-            self._go_eager(f"it needs more than {self.limit} records: shapes, branches or what it reads keep changing")
+        many = self._has_many_sizes(key)
+        limit = self.limit * MANY if many else self.limit
+        if len(self.records) >= limit:
+            self._go_eager(f"it needs more than {limit} records: shapes, branches or what it reads keep changing")
         elif key is not None and (mode, key) in self._refused:
             self._go_eager(self._refused[mode, key])
         else:
             try:
-                return self._record(mode, args, kwargs), None
+                with read_from_memory(many):
+                    return self._record(mode, args, kwargs), None
             except NotYetError:
                 pass
             except (UnrecordableError, UnknownError) as error:
@@ -205,6 +212,13 @@ class Compiled:
             except Exception as error:  # eager will say it, if it is the function's own
                 return None, f"recording it failed: {type(error).__name__}: {error}"
         return None, None
+
+    def _has_many_sizes(self, key: Any) -> bool:
+        """Tell whether programs are made for a call like others of other sizes. See Note [Sizes] in `_sizes.py`."""
+        if key is None or self.dynamic is not None:
+            return bool(self.dynamic)
+        self._sizes.add(tuple([shape for _, shape, *_ in key[0]]))
+        return len(self._sizes) > KNOWN
 
     def _divide(self, error: UnrecordableError | UnknownError) -> None:
         """Split the function where it cannot be recorded, if that is known."""
@@ -354,10 +368,10 @@ class CompiledRegion(Compiled):
 
 
 def compiled(
-    function: Callable[..., Any], fullgraph: bool = False, inner: Compiled | None = None
+    function: Callable[..., Any], fullgraph: bool = False, dynamic: bool | None = None, inner: Compiled | None = None
 ) -> Callable[..., Any]:
     """Return a function that does what another does, by compiled programs where it can."""
-    inner = Compiled(function, fullgraph) if inner is None else inner
+    inner = Compiled(function, fullgraph, dynamic) if inner is None else inner
     records, run_otherwise, run_as_it_is = inner.records, inner.run, inner.run_as_it_is
 
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -19,7 +19,7 @@ from ..tensor._functions.generators import default_generator
 from ._apart import is_alone
 from ._numbers import Number
 from ._program import Buffer, Step, Value, values_in
-from ._traced import COMPUTING, STANDING, Traced, TracedObject, UnrecordableError, bare
+from ._traced import COMPUTING, STANDING, Traced, TracedObject, UnrecordableError, bare, traced_namespace
 
 STREAM = -2  # the number of memory that is none, but a stream of random numbers
 
@@ -215,11 +215,14 @@ class Recorder:
 
     def fused(self, operation: Any, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:
         """Run a fused operation, and add it as a step whose last result is what its backward reads."""
-        from ._fused_steps import forward_of
+        from ._fused_steps import forward_of, in_words
 
         for one in params.values():
             if type(one) is Number:
                 one._needed()
+        known = in_words(traced_namespace, operation, arrays, params)
+        if known is not None:
+            return known
         function = forward_of(operation, params)
         step = Step("call", function, operation.name, (), {})
         self._begin(step, arrays, {}, ())
@@ -234,8 +237,10 @@ class Recorder:
         self, operation: Any, g: Any, needed: Any, residuals: Any, arrays: Sequence[Any], params: dict[str, Any]
     ) -> list[Any]:
         """Run the backward of a fused operation, and add it as a step."""
-        from ._fused_steps import backward_of
+        from ._fused_steps import Words, backward_in_words, backward_of
 
+        if type(residuals) is Words:
+            return backward_in_words(traced_namespace, operation, g, needed, residuals, arrays, params)
         function, given = backward_of(operation, needed, params), (g, residuals, *arrays)
         step = Step("call", function, f"{operation.name}_backward", (), {})
         self._begin(step, given, {}, ())
