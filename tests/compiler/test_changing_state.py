@@ -53,3 +53,16 @@ def test_gradients_reach_a_leaf_that_is_a_view() -> None:
             grads.append(x.grad)
         torch.testing.assert_close(*grads)
     assert compiled._compiled.records
+
+
+def test_a_class_gets_another_forward() -> None:
+    class Twice(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x * 2
+
+    model = Twice()
+    model.compile()
+    x = torch.ones(2)
+    assert [model(x).tolist() for _ in range(2)] == [[2, 2], [2, 2]]
+    Twice.forward = lambda self, x: x * 3  # type: ignore[method-assign]
+    assert [model(x).tolist() for _ in range(2)] == [[3, 3], [3, 3]]

@@ -180,11 +180,11 @@ def test_fullgraph_says_that_a_recording_failed(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_fullgraph_says_that_there_are_too_many_records() -> None:
-    compiled = torch.compile(lambda x: x * 2, fullgraph=True)
-    for size in range(16):
-        assert compiled(torch.ones(size)).tolist() == [2] * size
+    compiled = torch.compile(lambda x, name: x * len(name), fullgraph=True)
+    for length in range(16):  # numbers and sizes can be inputs of a record, a text cannot
+        assert compiled(torch.ones(1), "a" * length).item() == length
     with pytest.raises(RuntimeError, match=r"fullgraph=True.*more than 16 records"):
-        compiled(torch.ones(16))
+        compiled(torch.ones(1), "b")
 
 
 CONTEXTS: dict[str, Callable[[], Any]] = {

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..optim._step import PLANNED
 from ..overrides import UNSEEING
-from ..tensor._base import TensorBase, disabled_torch_function, plain_types
+from ..tensor._base import TensorBase, disabled_torch_function, plain_types, shown_types
 from ..tensor._recording.flat import EXACT, install
 
 one_at_a_time = threading.RLock()
@@ -65,7 +65,7 @@ def _shown(cls: Any) -> Any:
 
 SHOWN: dict[Any, Any] = {cls: _shown(cls) for cls in EXACT}
 BEHIND = {shown: cls for cls, shown in SHOWN.items()}
-for _classes in (plain_types, UNSEEING, PLANNED):  # what asks for the usual classes means these, too
+for _classes in (shown_types, plain_types, UNSEEING, PLANNED):  # what asks for the usual classes means these, too
     _classes.update(BEHIND)
 install(*BEHIND)
 

@@ -445,7 +445,7 @@ class _Text:
         if kind == "length":
             return f"len({value}) != {expected}"
         if kind == "keys":
-            return f"not same(tuple({value}), {self.constant(expected)})"
+            return f"not same(tuple({value}), {self.constant(expected)})" if expected else f"len({value})"
         if kind == "members":
             return f"tuple(map(id, {value}.values())) != {self.constant(tuple(map(id, expected)))}"
         if kind == "empty":

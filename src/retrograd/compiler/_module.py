@@ -79,12 +79,18 @@ class CompiledForward:
     """The `forward` of a module that compiles itself (`Module.compile`). A copy of the module gets its own."""
 
     def __init__(self, module: Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        self.module, self.args, self.options = module, args, options
+        self._begin()
+
+    def _begin(self) -> None:
         from .. import compiler
 
-        self.module, self.args, self.options = module, args, options
-        self.run = compiler.compile(type(module).forward.__get__(module), *args, **options)
+        self.forward: Any = type(self.module).forward  # the class may get another
+        self.run = compiler.compile(self.forward.__get__(self.module), *self.args, **self.options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if type(self.module).forward is not self.forward:
+            self._begin()
         return self.run(*args, **kwargs)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CompiledForward:

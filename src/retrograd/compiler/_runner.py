@@ -284,10 +284,13 @@ def _tensor_lines(record: Record, paths: list[str], places: Any, scope: dict[str
         if path not in first:
             lines += _refusing([f"{path} is not {names[id(tensor)]}"])
     given = [f"id(t{at})" for at, path in enumerate(paths) if path]
-    captured = any(not path for path in paths)
-    if len(given) > 1 or (given and captured):
-        every = [f"id(t{at})" for at in range(count)]
-        lines += _refusing([f"len({{{', '.join(every)}}}) != {count}"])
+    captured = [id(found.tensors[at]) for at, path in enumerate(paths) if not path]
+    scope["captured"] = frozenset(captured)  # they are kept alive, and differ from each other
+    if len(given) > 1:
+        lines += _refusing([f"len(ids := {{{', '.join(given)}}}) != {len(given)}"])
+        lines += _refusing(["not captured.isdisjoint(ids)"] if captured else [])
+    elif given and captured:
+        lines += _refusing([f"{given[0]} in captured"])
     if found.writes or found.touches_grads:  # different tensors on one memory
         owners = [f"m{at}" if at in found.writes else f"a{at}" for at in range(len(found.tensors))]
         arrays = [f"id({owner})" for owner in owners]

@@ -66,7 +66,11 @@ def check_lines(facts: list[tuple[str, str, Any]], scope: dict[str, Any]) -> lis
     lines = []
     for path, kind, value in facts:
         name = f"fact_{len(scope)}"
-        if kind == "sequence":
+        if path == "args":  # of a call, which are always a tuple
+            lines.append(f"len(args) != {value[1]}")
+        elif path == "kwargs" and not value:
+            lines.append("kwargs")
+        elif kind == "sequence":
             lines.append(f"type({path}) is not {value[0].__name__} or len({path}) != {value[1]}")
         elif kind == "dict":
             scope[name] = value

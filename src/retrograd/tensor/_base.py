@@ -260,8 +260,27 @@ class TensorBase(metaclass=TensorMeta):
         return extra
 
 
-_edge_slot: Any = TensorBase.__dict__["_edge"]  # reads the edge even where reading the attribute raises
-array_slot: Any = TensorBase.__dict__["_array"]  # what is stored, even where the attribute shows something else
+shown_types: set[type] = set()  # classes of tensors that look otherwise to one thread, see `compiler/_apart.py`
+
+
+class RawSlot:
+    """A slot of tensors, past the attribute of a class that shows something else in its place, or raises."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.slot = name, TensorBase.__dict__[name]
+
+    def __get__(self, tensor: Any, owner: Any = None) -> Any:
+        return getattr(tensor, self.name) if type(tensor) in shown_types else self.slot.__get__(tensor)
+
+    def __set__(self, tensor: Any, value: Any) -> None:
+        if type(tensor) in shown_types:
+            setattr(tensor, self.name, value)
+        else:
+            self.slot.__set__(tensor, value)
+
+
+_edge_slot: Any = RawSlot("_edge")
+array_slot: Any = RawSlot("_array")
 signed_types: set[type] = (
     set()
 )  # classes of such tensors, see Note [Signs] in `_aliasing/signs.py`; empty until one is needed
