@@ -18,7 +18,7 @@ from unittest import mock
 import numpy as np
 
 import retrograd
-from retrograd.compiler import _compiled
+from retrograd.compiler import _making
 from retrograd.compiler._purity import Verdict
 from tests.compiler.sources import define
 from tests.random_programs import building, comparing, running
@@ -55,7 +55,7 @@ def run(program: Program, way: str | None) -> tuple[list[Any], Any]:
         if way == "whole" and not REGISTERS.search("\n".join(text)):
             constants = [("", scope[line.split(" = ")[0]]) for line in program.constants]
             verdict = Verdict(True, "", None, [], constants, [], [])
-            trust = mock.patch.object(_compiled, "analyse", return_value=verdict)
+            trust = mock.patch.object(_making, "analyse", return_value=verdict)
         if way is not None:
             name = {"function": "f", "whole": "whole"}[way]
             compiled = scope[name] = retrograd.compile(scope[name])

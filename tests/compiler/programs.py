@@ -2037,7 +2037,7 @@ PLAIN_OPTIMIZER = torch.optim.SGD([STEPPED], lr=0.1)
 COUNTING_SCHEDULER = torch.optim.lr_scheduler.LambdaLR(PLAIN_OPTIMIZER, lambda epoch: (SEEN.append(1), 1.0)[1])
 
 
-@impure("effects are not recorded", lambda: len(SEEN))
+@impure("it changes SEEN, a list that exists outside of it", lambda: len(SEEN))
 def scheduler_with_a_function_that_counts(x):
     PLAIN_OPTIMIZER.step()
     COUNTING_SCHEDULER.step()

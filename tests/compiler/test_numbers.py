@@ -145,7 +145,7 @@ def test_numbers_that_a_function_reads() -> None:
         assert type(model.steps) is int
         assert type(RATE) is float
     assert not run.reasons
-    assert len(run.records) + len(run._pending) < 8
+    assert len(run.records) < 8
 
 
 def test_a_cell() -> None:

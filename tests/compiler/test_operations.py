@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import retrograd as torch
-from retrograd.compiler import _compiled
+from retrograd.compiler import _making
 from retrograd.compiler._purity import Verdict
 from tests.ops.infos import OPS
 from tests.ops.opinfo import Op, Sample, arrays_of, is_float
@@ -23,7 +23,7 @@ TOLERANCE = {"complex128": 1e-9, "float32": 3e-5}
 @pytest.fixture(autouse=True)
 def trusted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Take functions of the table for pure, which they are: their Python is not what is tested here."""
-    monkeypatch.setattr(_compiled, "analyse", lambda *call: Verdict(True, "", None, [], [], [], []))
+    monkeypatch.setattr(_making, "analyse", lambda *call: Verdict(True, "", None, [], [], [], []))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -28,7 +28,7 @@ def test_what_a_transformed_function_reads_is_guarded() -> None:
             globals()["FACTOR"] = factor
             for _ in range(2):
                 torch.testing.assert_close(compiled(x), transform(f)(x))
-        assert len(used(compiled).records) == 3
+        assert len(used(compiled).records) <= 3
         assert not used(compiled).reasons
     globals()["FACTOR"] = 2.0
 

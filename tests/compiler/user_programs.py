@@ -1299,29 +1299,29 @@ def scheduled(wrap, make, *, optimizer=torch.optim.SGD, calls=6):
     return seen, [p.detach() for p in model.parameters()]
 
 
-@program(eager="it calls StepLR.step, whose effects are not recorded")
+@program
 def step_schedule(wrap):
     return scheduled(wrap, lambda o: torch.optim.lr_scheduler.StepLR(o, 2, 0.5))
 
 
-@program(eager="it calls CosineAnnealingLR.step, whose effects are not recorded")
+@program
 def cosine_schedule(wrap):
     return scheduled(wrap, lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, 5), optimizer=torch.optim.Adam)
 
 
-@program(eager="it calls OneCycleLR.step, whose effects are not recorded")
+@program
 def one_cycle_schedule(wrap):
     return scheduled(
         wrap, lambda o: torch.optim.lr_scheduler.OneCycleLR(o, 0.2, total_steps=20), optimizer=torch.optim.AdamW
     )
 
 
-@program(eager="it calls LambdaLR.step, whose effects are not recorded")
+@program
 def lambda_schedule(wrap):
     return scheduled(wrap, lambda o: torch.optim.lr_scheduler.LambdaLR(o, lambda n: 1.0 / (1 + n)))
 
 
-@program(eager="it calls SequentialLR.step, whose effects are not recorded")
+@program
 def warmup_then_decay(wrap):
     def make(o):
         warm = torch.optim.lr_scheduler.LinearLR(o, 0.1, total_iters=2)
@@ -1331,7 +1331,7 @@ def warmup_then_decay(wrap):
     return scheduled(wrap, make)
 
 
-@program(eager="GradScaler")
+@program
 def scaled_gradients(wrap):
     torch.manual_seed(0)
     model = nn.Linear(4, 2)
@@ -1354,7 +1354,7 @@ def scaled_gradients(wrap):
     return [(call(x), scaler.get_scale()) for x in xs], [p.detach() for p in model.parameters()]
 
 
-@program(eager="an optimizer takes two steps in one call")
+@program
 def two_steps_in_one(wrap):
     torch.manual_seed(0)
     model = nn.Linear(4, 2)

@@ -221,6 +221,18 @@ def check_summands_stay_summands_where_they_can(rank: int, size: int) -> None:
     assert x.square().placements == (Shard(1),)
 
 
+def check_what_is_written_into_summands(rank: int, size: int) -> None:
+    mesh = init_device_mesh("cpu", (size,))
+    total, other = distribute_tensor(values(3, 4), mesh, [Shard(0)]).sum(0), distribute_tensor(values(4, seed=1), mesh)
+    assert total.placements == (Partial(),)
+    plain, added = total.full_tensor(), other.to_local()
+    for name, given in {"add_": other, "sub_": other, "copy_": other, "mul_": other, "div_": 2.0}.items():
+        expected = getattr(plain.clone(), name)(added if given is other else given)
+        torch.testing.assert_close(getattr(total.clone(), name)(given).full_tensor(), expected, **CLOSE)
+    for call in (lambda: total.clone().relu_(), lambda: total.clone().add_(1.0), lambda: total.clone().fill_(1.0)):
+        assert "in-place operations that require placement changes are not supported" in raised_by(call)
+
+
 def check_parts_become_a_whole_and_gradients_of_parts(rank: int, size: int) -> None:
     mesh = init_device_mesh("cpu", (size,))
     part = torch.full((2, 3), float(rank), requires_grad=True)

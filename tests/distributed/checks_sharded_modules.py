@@ -214,6 +214,14 @@ def check_states_in_parts_and_whole(rank: int, size: int) -> None:
     assert torch.equal(third.blocks[2].outer.bias, model.blocks[2].outer.bias)
     plain.load_state_dict(whole)
     assert_same(model, plain)
+    fourth = sharded(Net())
+    fourth(torch.ones(1, 3).double())
+    for given in (state, whole):
+        assert fourth.load_state_dict({key: one * 2 for key, one in given.items()}, assign=True) == ([], [])
+        assert torch.equal(fourth.first.weight.full_tensor(), whole["first.weight"] * 2)
+        plain.load_state_dict({key: one * 2 for key, one in whole.items()})
+        x = torch.ones(1, 3).double()
+        torch.testing.assert_close(fourth(x), plain(x))
     wrong = {**state, "last.weight": torch.zeros(3, 3)}
     assert "size mismatch for last.weight" in raised_by(lambda: other.load_state_dict(wrong))
 

@@ -3,7 +3,7 @@
     mpiexec -n 3 python -m tests.distributed.ranks tests.distributed.checks_collectives
 
 A file of checks has functions `check_*`, which every process calls in the order of the file. The first that fails ends the job. What
-became of each is printed as JSON, and the tests report it: a job starts once, with many checks in it.
+became of each is printed as JSON, and the tests report it: a job starts once, with the checks of one file or of several.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ needs_mpi = pytest.mark.skipif(
 )
 
 
-def names_of(checks: ModuleType) -> list[str]:
-    """Return the checks of a file."""
-    return [name for name in vars(checks) if name.startswith("check_")]
+def names_of(*files: ModuleType) -> list[str]:
+    """Return the checks of files, each with the name of its file."""
+    found = ((file.__name__.rpartition(".")[2], name) for file in files for name in vars(file))
+    return [f"{file}.{name}" for file, name in found if name.startswith("check_")]
 
 
 def starter(count: int, by: str) -> list[str]:
@@ -50,14 +51,14 @@ def starter(count: int, by: str) -> list[str]:
 
 
 @cache
-def outcomes(checks: str, count: int, by: str) -> dict[str, str]:
+def outcomes(checks: tuple[str, ...], count: int, by: str) -> dict[str, str]:
     """Return what went wrong with each check: nothing, or a traceback. Of several pytest processes one runs the job."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
     if run is None:
         return job(checks, count, by)
     import fcntl  # which MPI's systems have
 
-    kept = Path(tempfile.gettempdir()) / f"retrograd-{run}-{checks}-{count}-{by}.json"
+    kept = Path(tempfile.gettempdir()) / f"retrograd-{run}-{checks[0]}-{count}-{by}.json"
     with kept.open("a+", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
@@ -69,9 +70,9 @@ def outcomes(checks: str, count: int, by: str) -> dict[str, str]:
     return result
 
 
-def job(checks: str, count: int, by: str) -> dict[str, str]:
-    """Run a file of checks in several processes."""
-    command = [*starter(count, by), __name__, checks]
+def job(checks: tuple[str, ...], count: int, by: str) -> dict[str, str]:
+    """Run files of checks in several processes."""
+    command = [*starter(count, by), __name__, *checks]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     found = [line.partition(MARK)[2] for line in ran.stdout.splitlines() if MARK in line]
     assert found, f"{ran.returncode}\n{ran.stdout[-3000:]}\n{ran.stderr[-6000:]}"
@@ -79,9 +80,10 @@ def job(checks: str, count: int, by: str) -> dict[str, str]:
     return result
 
 
-def assert_passed(checks: ModuleType, count: int, by: str, name: str) -> None:
+def assert_passed(files: tuple[ModuleType, ...], count: int, by: str, check: str) -> None:
     """Fail with what a process said of a check, or that it was not reached."""
-    assert outcomes(checks.__name__, count, by).get(name, "not reached: a check before it failed") == ""
+    found = outcomes(tuple(file.__name__ for file in files), count, by)
+    assert found.get(check, "not reached: a check before it failed") == ""
 
 
 def raised_by(call: Callable[[], Any]) -> str:
@@ -98,11 +100,12 @@ def main() -> None:
     from retrograd import distributed
 
     distributed.init_process_group("gloo", timeout=TIMEOUT)
-    checks = importlib.import_module(sys.argv[1])
+    files = [importlib.import_module(name) for name in sys.argv[1:]]
+    checks = [getattr(file, name) for file in files for name in vars(file) if name.startswith("check_")]
     done: dict[str, str] = {}
-    for name in names_of(checks):
+    for name, check in zip(names_of(*files), checks, strict=True):
         try:
-            getattr(checks, name)(distributed.get_rank(), distributed.get_world_size())
+            check(distributed.get_rank(), distributed.get_world_size())
             done[name] = ""
         except Exception:  # the others wait in vain from here on: say what is known, and end the job
             print(MARK + json.dumps(done | {name: traceback.format_exc()}), flush=True)

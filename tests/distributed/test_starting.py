@@ -396,3 +396,17 @@ if __name__ == "__main__":
 def test_processes_meet_by_every_kind_of_address_and_again(tmp_path: Path) -> None:
     program = ADDRESSES.replace("PORTS", repr([str(free_port()) for _ in range(3)]))
     assert ran(tmp_path, program) == (0, "joined\n", "")
+
+
+def test_an_end_below_python_is_told_from_one_of_the_program(tmp_path: Path) -> None:
+    program = """
+import os, sys
+if os.environ["RANK"] == "1":
+    os._exit(1) if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" else sys.exit(1)
+"""
+    code, _, said = ran(tmp_path, program, "--nproc-per-node", "2", "--max-restarts", "1")
+    first, hint, second = said.splitlines()
+    assert code == 1
+    assert first.endswith("failed with exit code 1; starting again, restart 1 of 1")
+    assert hint.startswith("Hint: it showed no error of Python. MPI ends a process so")
+    assert second.endswith("failed with exit code 1")

@@ -18,7 +18,7 @@ from retrograd._native import machine, program, threads
 from retrograd._native.program import formula
 
 pytestmark = pytest.mark.skipif(
-    not machine.is_available() or not threads._is_possible(), reason="needs llvmlite, Linux and x86-64"
+    not machine.is_available() or not threads.is_possible(), reason="needs llvmlite, Linux and x86-64"
 )
 
 
@@ -119,6 +119,6 @@ y = x.sigmoid()
 
 def test_without_native_workers_threads_of_python_share_a_call(use, monkeypatch):
     use(2)
-    monkeypatch.setattr(threads, "_is_possible", lambda: False)
+    monkeypatch.setattr(threads, "is_possible", lambda: False)
     x = np.linspace(-3, 3, 70_001, dtype=np.float32)
     np.testing.assert_array_equal(bent.large(xp, [x], {}), x / (1 + np.abs(x)))

@@ -21,7 +21,7 @@ STORED: Final = {**TYPES, "f16": "half", "bf16": "i16", "i1": "i8"}
 HALF: Final = ("f16", "bf16")
 BYTES: Final = {"f16": 2, "bf16": 2, "i1": 1, **{t: w // 8 for t, w in WIDTH.items() if t != "i1"}}
 
-# {t} is the type, {a} {b} {c} are the arguments
+# {t} is the type and {s} its name in those of LLVM's functions, {i1} that of truth values; {a} {b} {c} are the arguments
 FLOAT: Final = {
     "add": "fadd {t} {a}, {b}",
     "sum_add": "fadd reassoc {t} {a}, {b}",
@@ -45,7 +45,7 @@ FLOAT: Final = {
     # of numbers: where one is NaN nobody reads the result
     "ordered_min": "call nnan nsz {t} @llvm.minnum.{s}({t} {a}, {t} {b})",
     "ordered_max": "call nnan nsz {t} @llvm.maxnum.{s}({t} {a}, {t} {b})",
-    "select": "select i1 {a}, {t} {b}, {t} {c}",
+    "select": "select {i1} {a}, {t} {b}, {t} {c}",
 }
 INTEGER: Final = {
     "add": "add {t} {a}, {b}",
@@ -62,10 +62,11 @@ INTEGER: Final = {
     "xor": "xor {t} {a}, {b}",
     "shl": "shl {t} {a}, {b}",
     "shr": "{r}shr {t} {a}, {b}",
-    "minimum": "call {t} @llvm.{u}min.{t}({t} {a}, {t} {b})",
-    "maximum": "call {t} @llvm.{u}max.{t}({t} {a}, {t} {b})",
-    "imin": "call {t} @llvm.smin.{t}({t} {a}, {t} {b})",
-    "select": "select i1 {a}, {t} {b}, {t} {c}",
+    "minimum": "call {t} @llvm.{u}min.{s}({t} {a}, {t} {b})",
+    "maximum": "call {t} @llvm.{u}max.{s}({t} {a}, {t} {b})",
+    "imin": "call {t} @llvm.smin.{s}({t} {a}, {t} {b})",
+    "imax": "call {t} @llvm.smax.{s}({t} {a}, {t} {b})",
+    "select": "select {i1} {a}, {t} {b}, {t} {c}",
 }
 COMPARED: Final = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
 COMPARED_INTEGERS: Final = {"lt": "{u}lt", "le": "{u}le", "gt": "{u}gt", "ge": "{u}ge", "eq": "eq", "ne": "ne"}
@@ -136,8 +137,10 @@ def _number(value: Any, type: str) -> str:
     return str(int(value))
 
 
-class _Text:
-    """The text of one function."""
+class Text:
+    """The text of one function. `vectors.VectorText` writes the same with `lanes` numbers at a time."""
+
+    lanes = 0
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -149,7 +152,6 @@ class _Text:
         self.block = "entry"
         self.metadata: list[str] = []
         self.group: list[str] = []  # access groups of the loops around
-        self.arrays: list[str] = []
 
     def fresh(self) -> str:
         self.count += 1
@@ -161,21 +163,27 @@ class _Text:
     def put(self, text: str) -> str:
         name = self.fresh()
         self.line(f"{name} = {text}")
-        if "@llvm." in text:
-            self._declare(text)
         return name
 
-    def _declare(self, text: str) -> None:
-        head, _, rest = text.partition("@")
-        name, _, given = rest.partition("(")
-        types = ", ".join(part.split()[0] for part in given.rstrip(")").split(", "))
-        self.intrinsics[name] = f"declare {head.split()[-1]} @{name}({types})"
+    def type(self, name: str) -> str:
+        """Return what LLVM calls a type."""
+        return f"<{self.lanes} x {TYPES[name]}>" if self.lanes else TYPES[name]
+
+    def suffix(self, name: str) -> str:
+        """Return a type as it stands in the names of LLVM's functions."""
+        plain = name if name in FLOATS else TYPES[name]
+        return f"v{self.lanes}{plain}" if self.lanes else plain
+
+    def number(self, value: Any, type: str) -> str:
+        """Return a constant."""
+        text = _number(value, type)
+        return f"<{', '.join([f'{TYPES[type]} {text}'] * self.lanes)}>" if self.lanes else text
 
     def of(self, value: Any) -> str:
         """Return the name or the number of a value."""
         if isinstance(value, Step):
             if value.op == "const":
-                return _number(value.detail, value.type)
+                return self.number(value.detail, value.type)
             if value.op == "scratch":
                 return f"%scratch{value.detail}"
         return self.names[id(value)]
@@ -245,15 +253,22 @@ class _Text:
         if op in COMPARED:
             of = step.args[0].type
             if of in FLOATS:
-                return self.put(f"fcmp {COMPARED[op]} {TYPES[of]} {args[0]}, {args[1]}")
+                return self.put(f"fcmp {COMPARED[op]} {self.type(of)} {args[0]}, {args[1]}")
             sign = "" if op in ("eq", "ne") else "u" if of[0] == "u" or of == "i1" else "s"
-            return self.put(f"icmp {COMPARED_INTEGERS[op].format(u=sign)} {TYPES[of]} {args[0]}, {args[1]}")
-        if type in FLOATS:
-            text = FLOAT[op].format(t=TYPES[type], s=type, **names)
-        else:
-            unsigned = type[0] == "u"
-            text = INTEGER[op].format(t=TYPES[type], u="u" if unsigned else "s", r="l" if unsigned else "a", **names)
-        return self.put(text)
+            return self.put(f"icmp {COMPARED_INTEGERS[op].format(u=sign)} {self.type(of)} {args[0]}, {args[1]}")
+        return self.put(self.operation(op, type, names))
+
+    def operation(self, op: str, type: str, names: dict[str, str]) -> str:
+        """Return the text of an operation of numbers of one type."""
+        t = self.type(type)
+        unsigned = type[0] == "u"
+        sign = {} if type in FLOATS else {"u": "u" if unsigned else "s", "r": "l" if unsigned else "a"}
+        table = FLOAT if type in FLOATS else INTEGER
+        text = table[op].format(t=t, s=self.suffix(type), i1=self.type("i1"), **sign, **names)
+        if "@llvm." in text:
+            name = text[text.index("@") : text.index("(")]
+            self.intrinsics[name] = f"declare {t} {name}({', '.join([t] * len(names))})"
+        return text
 
     def _pointer(self, step: Step) -> str:
         cell = self.put(f"load ptr, ptr {self._at('%cells', step.detail, 'ptr')}")
@@ -330,8 +345,10 @@ class _Text:
         self.line(f"call void @stream_{width}(ptr {target}, ptr {source}, i64 {count})")
         return ""
 
-    def _access(self) -> str:
-        return f", !llvm.access.group {self.group[-1]}" if self.group else ""
+    # ---- memory ----
+    def stored(self, storage: str) -> str:
+        """Return what LLVM calls what lies in memory."""
+        return f"<{self.lanes} x {STORED[storage]}>" if self.lanes else STORED[storage]
 
     def _place(self, step: Step) -> str:
         base, index = step.args
@@ -342,73 +359,88 @@ class _Text:
             return self.of(base)
         return self.put(f"getelementptr {STORED[storage]}, ptr {self.of(base)}, i64 {self.of(index)}")
 
-    def _load(self, step: Step) -> str:
-        base, index = step.args
-        storage = step.detail
+    def _access(self) -> str:
+        return f", !llvm.access.group {self.group[-1]}" if self.group else ""
+
+    def read(self, base: Any, index: Any, storage: str) -> str:
+        """Read what lies in memory."""
         place = self._element(base, index, storage)
-        raw = self.put(f"load {STORED[storage]}, ptr {place}, align {BYTES[storage]}{self._access()}")
+        return self.put(f"load {STORED[storage]}, ptr {place}, align {BYTES[storage]}{self._access()}")
+
+    def write(self, base: Any, index: Any, storage: str, text: str) -> None:
+        """Write what is to lie in memory."""
+        place = self._element(base, index, storage)
+        self.line(f"store {STORED[storage]} {text}, ptr {place}, align {BYTES[storage]}{self._access()}")
+
+    def _load(self, step: Step) -> str:
+        storage = step.detail
+        base, index = step.args
+        raw = self.read(base, index, storage)
         if storage in HALF:
             return self._converted(self._from_half(raw, storage), "f32", step.type)
         if storage == "i1":
-            return self._converted(self.put(f"icmp ne i8 {raw}, 0"), "i1", step.type)
+            return self._converted(self.put(f"icmp ne {self.stored('i1')} {raw}, zeroinitializer"), "i1", step.type)
         return self._converted(raw, storage, step.type)
 
     def _store(self, step: Step) -> str:
         base, index, value, *exact = step.args
-        storage = step.detail
-        place = self._element(base, index, storage)
-        text = self.of(value)
+        storage, text = step.detail, self.of(value)
         if storage in HALF:
             text = self._to_half(self._converted(text, value.type, "f32"), storage, bool(exact))
         elif storage == "i1":
-            text = self.put(f"zext i1 {self._converted(text, value.type, 'i1')} to i8")
+            truth = self._converted(text, value.type, "i1")
+            text = self.put(f"zext {self.type('i1')} {truth} to {self.stored('i1')}")
         else:
             text = self._converted(text, value.type, storage)
-        self.line(f"store {STORED[storage]} {text}, ptr {place}, align {BYTES[storage]}{self._access()}")
+        self.write(base, index, storage, text)
         return ""
 
     def _rounded(self, step: Step) -> str:
         return self._from_half(self._to_half(self.of(step.args[0]), step.detail), step.detail)
 
     def _from_half(self, raw: str, storage: str) -> str:
+        single, bits = self.type("f32"), self.type("u32")
         if storage == "f16":
-            return self.put(f"fpext half {raw} to float")
-        wide = self.put(f"zext i16 {raw} to i32")
-        return self.put(f"bitcast i32 {self.put(f'shl i32 {wide}, 16')} to float")
+            return self.put(f"fpext {self.stored(storage)} {raw} to {single}")
+        wide = self.put(f"zext {self.stored(storage)} {raw} to {bits}")
+        above = self.put(f"shl {bits} {wide}, {self.number(16, 'u32')}")
+        return self.put(f"bitcast {bits} {above} to {single}")
 
     def _to_half(self, value: str, storage: str, exact: bool = False) -> str:
         """Round; bfloat16 is the upper half of the bits, ties to even, and a NaN stays one. `exact`: there is nothing to round."""
+        single, wide = self.type("f32"), self.type("u32")
         if storage == "f16":
-            return self.put(f"fptrunc float {value} to half")
-        bits = self.put(f"bitcast float {value} to i32")
-        above = self.put(f"lshr i32 {bits}, 16")
+            return self.put(f"fptrunc {single} {value} to {self.stored(storage)}")
+        one, last, most, quiet = (self.number(n, "u32") for n in (1, 16, 32767, 32704))
+        bits = self.put(f"bitcast {single} {value} to {wide}")
+        above = self.put(f"lshr {wide} {bits}, {last}")
         if exact:
-            return self.put(f"trunc i32 {above} to i16")
-        odd = self.put(f"and i32 {above}, 1")
-        half = self.put(f"add i32 {odd}, 32767")
-        rounded = self.put(f"lshr i32 {self.put(f'add i32 {bits}, {half}')}, 16")
-        nan = self.put(f"fcmp uno float {value}, {value}")
-        kept = self.put(f"select i1 {nan}, i32 32704, i32 {rounded}")
-        return self.put(f"trunc i32 {kept} to i16")
+            return self.put(f"trunc {wide} {above} to {self.stored(storage)}")
+        odd = self.put(f"and {wide} {above}, {one}")
+        half = self.put(f"add {wide} {odd}, {most}")
+        rounded = self.put(f"lshr {wide} {self.put(f'add {wide} {bits}, {half}')}, {last}")
+        nan = self.put(f"fcmp uno {single} {value}, {value}")
+        kept = self.put(f"select {self.type('i1')} {nan}, {wide} {quiet}, {wide} {rounded}")
+        return self.put(f"trunc {wide} {kept} to {self.stored(storage)}")
 
     def _cast(self, step: Step) -> str:
         return self._converted(self.of(step.args[0]), step.args[0].type, step.type)
 
     def _bitcast(self, step: Step) -> str:
         (value,) = step.args
-        before, after = TYPES[value.type], TYPES[step.type]
+        before, after = self.type(value.type), self.type(step.type)
         return self.of(value) if before == after else self.put(f"bitcast {before} {self.of(value)} to {after}")
 
     def _converted(self, value: str, before: str, after: str) -> str:
         """Convert between types; floats beyond an integer's range give what the processor gives, not poison."""
         if before == after:
             return value
-        old, new = TYPES[before], TYPES[after]
+        old, new = self.type(before), self.type(after)
         if before in FLOATS and after in FLOATS:
             return self.put(f"{'fpext' if before == 'f32' else 'fptrunc'} {old} {value} to {new}")
         if after == "i1":
-            test = f"fcmp une {old} {value}, 0.0" if before in FLOATS else f"icmp ne {old} {value}, 0"
-            return self.put(test)
+            test = "fcmp une" if before in FLOATS else "icmp ne"
+            return self.put(f"{test} {old} {value}, zeroinitializer")
         signed = before[0] == "i" and before != "i1"
         if after in FLOATS:
             return self.put(f"{'sitofp' if signed else 'uitofp'} {old} {value} to {new}")
@@ -427,14 +459,15 @@ class _Text:
         if before == "f64" and WIDTH[after] <= 32:
             wide = "i64"
         bound = 2.0 ** (WIDTH[wide] - 1)
-        old = TYPES[before]
-        above = self.put(f"fcmp oge {old} {value}, {_number(-bound, before)}")
-        below = self.put(f"fcmp olt {old} {value}, {_number(bound, before)}")
-        fits = self.put(f"and i1 {above}, {below}")
-        safe = self.put(f"select i1 {fits}, {old} {value}, {old} {_number(0.0, before)}")
-        number = self.put(f"fptosi {old} {safe} to {wide}")
-        number = self.put(f"select i1 {fits}, {wide} {number}, {wide} {-(1 << (WIDTH[wide] - 1))}")
-        return number if WIDTH[wide] == WIDTH[after] else self.put(f"trunc {wide} {number} to {TYPES[after]}")
+        old, new, truth = self.type(before), self.type(wide), self.type("i1")
+        above = self.put(f"fcmp oge {old} {value}, {self.number(-bound, before)}")
+        below = self.put(f"fcmp olt {old} {value}, {self.number(bound, before)}")
+        fits = self.put(f"and {truth} {above}, {below}")
+        safe = self.put(f"select {truth} {fits}, {old} {value}, {old} {self.number(0.0, before)}")
+        number = self.put(f"fptosi {old} {safe} to {new}")
+        least = self.number(-(1 << (WIDTH[wide] - 1)), wide)
+        number = self.put(f"select {truth} {fits}, {new} {number}, {new} {least}")
+        return number if WIDTH[wide] == WIDTH[after] else self.put(f"trunc {new} {number} to {self.type(after)}")
 
 
 PAIRS: Final = "llvm.x86.avx512bf16.dpbf16ps.512"
@@ -526,7 +559,7 @@ def render(function: Function, name: str) -> str:
 
     `cells` are the places where the pointers to the arrays' memory stand.
     """
-    text = _Text()
+    text = Text()
     text.body(function.body)
     scratch = [f"  %scratch{k} = alloca [{function.length} x i64], align 64" for k in range(function.scratch)]
     lines = [

@@ -124,8 +124,9 @@ class Function:
     """A kernel as loops: `body` reads its arguments by steps "pointer", "size", "scalar" and "bound" (of the items)."""
 
     body: list[Any]
-    scratch: int  # arrays of numbers
+    scratch: int = 0  # arrays of numbers
     length: int = LANES  # of these arrays
+    room: int = 0  # bytes of memory on the stack, for steps "room" (`vectors` alone)
     light: bool = False  # it waits for memory, not for what it computes
 
 

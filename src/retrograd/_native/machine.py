@@ -40,6 +40,19 @@ def _has_instructions() -> bool:
 
 
 @cache_result
+def vector_bytes() -> int:
+    """Return how wide this processor's vectors are. It is found without loading LLVM."""
+    known: dict[str, bool] = getattr(_multiarray_umath, "__cpu_features__", {})
+    if (
+        not os.environ.get("RETROGRAD_NATIVE_CPU")
+        and known.get("AVX512F")
+        and known.get("AVX512VL", known.get("AVX512_SKX"))
+    ):
+        return 64
+    return 32 if known.get("AVX2") else 16
+
+
+@cache_result
 def has_pairs() -> bool:
     """Tell whether the processor multiplies pairs of bfloat16 and adds them in float32."""
     if not is_available() or os.environ.get("RETROGRAD_NATIVE_CPU"):
@@ -69,11 +82,13 @@ class _Machine:
         self.linker: Any = None
         self.libraries: list[Any] = []  # what is linked stays as long as these do
 
-    def optimised(self, text: str) -> Any:
-        """Parse and optimise a module."""
+    def optimised(self, text: str, as_it_is: bool = False) -> Any:
+        """Parse and optimise a module; one that is to stay `as_it_is` says itself what stands in vectors."""
         llvm = self.llvm
         module = llvm.parse_assembly(f'target triple = "{self.triple}"\n{text}')
         module.verify()
+        if as_it_is:
+            return module
         options = llvm.create_pipeline_tuning_options(speed_level=3)
         options.loop_vectorization = True
         options.loop_interleaving = True
@@ -83,11 +98,11 @@ class _Machine:
         builder.getModulePassManager().run(module, builder)
         return module
 
-    def machine_code(self, text: str, name: str) -> bytes:
+    def machine_code(self, text: str, name: str, as_it_is: bool) -> bytes:
         """Compile a module: code in one piece behind the letter F, or an object file behind the letter O."""
         from . import flat
 
-        file = self.target.emit_object(self.optimised(text.replace("KERNEL", name)))
+        file = self.target.emit_object(self.optimised(text.replace("KERNEL", name), as_it_is))
         piece = flat.flattened(file, name) if flat.is_possible() else None
         return b"O" + file if piece is None else b"F" + piece
 
@@ -102,7 +117,7 @@ class _Machine:
 
 
 _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64)
-_loaded: dict[str, Any] = {}
+_loaded: dict[str, int] = {}
 
 
 class Made:
@@ -152,30 +167,41 @@ def _processor() -> str:
     return " ".join(line for line in first if line.startswith(words))
 
 
-def compiled(text: str) -> Any:
-    """Return the C function of a module's text, in which its name stands as KERNEL."""
+def address(text: str, as_it_is: bool = False) -> int:
+    """Return the address of the function of a module's text, in which its name stands as KERNEL; see `_Machine.optimised`."""
     import hashlib
 
     from . import cache, flat
 
     with lock:
         started = perf_counter_ns()
-        digest = hashlib.sha256(f"{_identity()}\n{text}".encode()).hexdigest()
+        digest = hashlib.sha256(f"{_identity()}\n{'as it is' * as_it_is}\n{text}".encode()).hexdigest()
         found = _loaded.get(digest)
         if found is None:
             name = f"kernel_{digest[:32]}"
             code = cache.read(digest)
             if code is None or code[:1] not in ((b"F", b"O") if flat.is_possible() else (b"O",)):
-                code = _llvm().machine_code(text, name)
+                code = _llvm().machine_code(text, name, as_it_is)
                 cache.write(digest, code)
                 Made.compiled += 1
             else:
                 Made.read += 1
-            address = flat.load(code[1:]) if code[:1] == b"F" else _llvm().link(code[1:], name)
-            found = _loaded[digest] = _SIGNATURE(address)
-            found.address = address  # type: ignore[attr-defined]
+            found = flat.load(code[1:]) if code[:1] == b"F" else _llvm().link(code[1:], name)
+            _loaded[digest] = found
             Made.nanoseconds += perf_counter_ns() - started
         return found
+
+
+@cache_result
+def _callable(address: int) -> Any:
+    found = _SIGNATURE(address)
+    found.address = address  # type: ignore[attr-defined]
+    return found
+
+
+def compiled(text: str) -> Any:
+    """Return the C function of a module's text, in which its name stands as KERNEL."""
+    return _callable(address(text))
 
 
 def assembly(text: str) -> str:

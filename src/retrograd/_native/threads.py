@@ -181,15 +181,20 @@ class _Pool:
         self.serve, self.call = machine.compiled(_text(_WORKER)), machine.compiled(_text(_CALLER))
         self.workers: list[threading.Thread] = []
 
-    def run(self, job: tuple[int, ...], low: int, workers: int) -> None:
-        """Let so many workers help with a job: the addresses of a function and of its arguments, the last item, a chunk."""
+    def has(self, workers: int) -> bool:
+        """Start workers until there are so many, if there can be."""
         while len(self.workers) < workers:
             worker = threading.Thread(target=self._serve, daemon=True, name="retrograd-kernels")
             try:
                 worker.start()
             except RuntimeError:  # no more threads for this process, or its end is near
-                break
+                return False
             self.workers.append(worker)
+        return True
+
+    def run(self, job: tuple[int, ...], low: int, workers: int) -> None:
+        """Let so many workers help with a job: the addresses of a function and of its arguments, the last item, a chunk."""
+        self.has(workers)
         _JOB.pack_into(self.memory.data, _NAMES["FUNCTION"], *job, workers)
         self.call(*self.pointers, None, low, 0)
 
@@ -224,9 +229,17 @@ if hasattr(os, "register_at_fork"):
 
 
 @cache
-def _is_possible() -> bool:
+def is_possible() -> bool:
     """Tell whether workers can be native: a system and a processor that the text above is written for."""
     return sys.platform == "linux" and os.uname().machine == "x86_64" and sys.maxsize > 1 << 32
+
+
+def _workers() -> _Pool:
+    global _pool
+    if _pool is None:
+        _pool = _Pool()
+        atexit.register(_stop)
+    return _pool
 
 
 def share(function: Any, cells: bytes, sizes: bytes, numbers: bytes | None, low: int, high: int, chunk: int) -> None:
@@ -234,9 +247,8 @@ def share(function: Any, cells: bytes, sizes: bytes, numbers: bytes | None, low:
 
     While they work for another one of the user's threads, this one does it alone.
     """
-    global _pool
     count = get_num_threads()
-    if not _is_possible():
+    if not is_possible():
 
         def work(start: int, end: int) -> None:
             function(cells, sizes, numbers, low + start, low + end)
@@ -244,15 +256,29 @@ def share(function: Any, cells: bytes, sizes: bytes, numbers: bytes | None, low:
         parallel.over_blocks(work, high - low, chunk, True)
     elif count > 1 and _busy.acquire(blocking=False):
         try:
-            if _pool is None:
-                _pool = _Pool()
-                atexit.register(_stop)
             places = [id(one) + _BYTES if one else 0 for one in (cells, sizes, numbers)]
-            _pool.run((function.address, *places, high, chunk), low, min(count, -(-(high - low) // chunk)) - 1)
+            _workers().run((function.address, *places, high, chunk), low, min(count, -(-(high - low) // chunk)) - 1)
         finally:
             _busy.release()
     else:
         alone(function, cells, sizes, numbers, low, high, chunk)
+
+
+def together(function: Any, cells: int, threads: int) -> bool:
+    """Call a kernel for as many items as `threads`, all of them at the same time; False if so many threads are not free.
+
+    Items may wait for one another. `cells` is an address.
+    """
+    if not is_possible() or not _busy.acquire(blocking=False):
+        return False
+    try:
+        pool = _workers()
+        if not pool.has(threads - 1):
+            return False
+        pool.run((function.address, cells, 0, 0, threads, 1), 0, threads - 1)
+        return True
+    finally:
+        _busy.release()
 
 
 def alone(function: Any, cells: bytes, sizes: bytes, numbers: bytes | None, low: int, high: int, chunk: int) -> None:

@@ -38,7 +38,8 @@ def compile(
     Args:
         model: a function or module; None makes a decorator.
         fullgraph: refuse what would run in eager, with the line that stands in the way.
-        dynamic, mode, options: accepted; every shape has a program of its own, and there is one way to compile.
+        dynamic: whether kernels serve all sizes. By default those for the first sizes know them, and those for others do not.
+        mode, options: accepted; there is one way to compile.
         backend: other than "inductor", operations run one by one.
         disable: return `model` as it is.
 
@@ -70,8 +71,8 @@ def compile(
     if isinstance(model, Module):
         from ._module import OptimizedModule
 
-        return OptimizedModule(model, None if runs_as_it_is else compiled(model, fullgraph))
-    return model if runs_as_it_is else compiled(model, fullgraph)
+        return OptimizedModule(model, None if runs_as_it_is else compiled(model, fullgraph, dynamic))
+    return model if runs_as_it_is else compiled(model, fullgraph, dynamic)
 
 
 def is_compiling() -> bool:

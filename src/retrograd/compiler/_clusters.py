@@ -12,24 +12,26 @@ from .._native.expression import Expr
 from .._native.program import Formula
 from .._native.trace import STORAGE, UntraceableError
 from .._native.trace import Traced as Element
-from ._kernels import SMALL
-from ._lowering import Map, Reduction
+from ._lowering import FLOATS, Map, Reduction
 from ._program import Step, Value
 
 MOST_INPUTS = 24
 
 
 def is_large(step: Step, what: Any) -> bool:
-    """Tell whether a step on large arrays can be part of a cluster."""
-    if isinstance(what, Map):
-        out = step.makes[0]
-        return math.prod(out.shape) > SMALL and len(what.operands) <= MOST_INPUTS
-    return isinstance(what, Reduction) and math.prod(what.operand.shape) > SMALL
+    """Tell whether a step, which is no part of a native program, can be part of a cluster."""
+    if len(what) != 1:
+        return False
+    (node,) = what
+    return (isinstance(node, Map) and len(node.operands) <= MOST_INPUTS) or (
+        isinstance(node, Reduction) and node.out.dtype in FLOATS and node.operation in ("sum", "max", "min", "prod")
+    )
 
 
-def shape_of(step: Step, what: Any) -> tuple[int, ...]:
+def shape_of(what: Any) -> tuple[int, ...]:
     """Return the shape over which a step goes."""
-    return what.operand.shape if isinstance(what, Reduction) else step.makes[0].shape
+    (node,) = what
+    return node.operand.shape if isinstance(node, Reduction) else node.out.shape
 
 
 def cluster_of(
@@ -45,16 +47,12 @@ def cluster_of(
                 inputs[value] = None
     seen = {value for value in made if value in outside or any(user not in mine for user in readers.get(value, ()))}
     outputs = [value for value in made if value in seen or any(other.buffer is value.buffer for other in outside)]
-    reduced = [value for value in outputs if isinstance(known[made[value]], Reduction)]
+    reduced = [value for value in outputs if isinstance(known[made[value]][0], Reduction)]
     if reduced and len(reduced) < len(outputs):  # a row would be gone over twice, by one thread
-        rest = [step for step in steps if isinstance(known[step], Map)]
+        rest = [step for step in steps if isinstance(known[step][0], Map)]
         return cluster_of(rest, known, outside, readers) if len(rest) > 1 else None
     given = list(inputs)
-    if (
-        not outputs
-        or len(given) > MOST_INPUTS
-        or not any(v.shape == shape_of(steps[0], known[steps[0]]) for v in given)
-    ):
+    if not outputs or len(given) > MOST_INPUTS or not any(v.shape == shape_of(known[steps[0]]) for v in given):
         return None
     formula = Formula(_formula(steps, known, given, outputs), (), (), False)
     samples = [_like(value) for value in given]
@@ -80,7 +78,7 @@ def _formula(steps: list[Step], known: dict[Step, Any], given: list[Value], outp
     def cluster(xp: Any, *arrays: Any) -> Any:
         values: dict[Value, Any] = dict(zip(given, arrays, strict=True))
         for step in steps:
-            what = known[step]
+            (what,) = known[step]
             if isinstance(what, Map):
                 operands = [values[one] for one in what.operands]
                 axes = frozenset().union(*[one.axes for one in operands])

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
@@ -25,27 +24,26 @@ from weakref import WeakSet
 from .._device import chosen_device
 from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode, unique
 from .._tracebacks import hide
-from ..amp.grad_scaler import GradScaler
 from ..nn.utils.parametrize import _open as blocks_that_keep_weights
 from ..tensor._base import told_of_changes
-from ..tensor._functions.generators import Generator, default_generator
-from ._guards import compile_guards
-from ._numbers import Free, NumberNeededError, Pending, ScaleOf, changed_numbers, constants_of, in_place_of
-from ._optimizers import NotYetError, Stepped, stepped
-from ._purity import analyse
-from ._recording import record, tensors_in
-from ._runner import RETRY, Record, code_of, runner
+from ._apart import one_at_a_time
+from ._making import CutError, made_record
+from ._numbers import NumberNeededError, changed_numbers, differing
+from ._optimizers import NotYetError
+from ._recording import tensors_in
+from ._runner import RETRY, code_of
+from ._sizes import KNOWN, read_from_memory
 from ._splitting import Obstacle, obstacle_of, split
 from ._traced import UnrecordableError
-from ._trees import UnknownError, containers, is_known, leaves, with_numbers
+from ._trees import UnknownError, is_known, leaves
 from ._verifying import Trial
 
 LIMIT = 16  # records of one function
+MANY = 8  # times as many for one that gets ever new sizes
 ATTEMPTS = 4  # to record a function that has been split
 FEWEST = 4  # operations that make a region worth its guards
 NUMBERS = 4  # for which there was no record: it does not become an input of one
 OBJECTS = 3  # that a variable of a region may hold in turn, with a record for each
-_lock = threading.RLock()  # one recording at a time: tensors that others share hold traced arrays meanwhile
 _every: WeakSet[Compiled] = WeakSet()
 stance: ContextVar[str] = ContextVar("retrograd_compiler_stance", default="default")
 current_stance = stance.get
@@ -70,18 +68,15 @@ def usual(mode: Mode) -> tuple[Mode, str | None]:
     return _modes.setdefault(plain, unique(plain)), None
 
 
-class CutError(UnrecordableError):
-    """A function can be compiled only in parts that follow each other."""
-
-
 class Compiled:
     """A function, its records, and why it has run without one."""
 
     limit = LIMIT
 
-    def __init__(self, function: Callable[..., Any], fullgraph: bool = False) -> None:
-        self.function, self.fullgraph = function, fullgraph
+    def __init__(self, function: Callable[..., Any], fullgraph: bool = False, dynamic: bool | None = None) -> None:
+        self.function, self.fullgraph, self.dynamic = function, fullgraph, dynamic
         self.records: list[Any] = []
+        self._sizes: set[Any] = set()  # for which there are records, or should be
         self.reasons: list[str] = []  # why calls went to eager
         self.shown: Any = self  # has the newest program as text, in `code`
         self.code = ""
@@ -89,23 +84,21 @@ class Compiled:
         self.split: Callable[..., Any] | None = None  # runs calls without a record, with parts of them compiled
         self._attempts = 0
         self._patterns: set[frozenset[int]] = set()  # results that got gradients without the others
-        self._free: set[Any] = (
-            set()
-        )  # numbers that change from call to call, by their keys: see Note [Numbers] in `_numbers.py`
+        # Keys of numbers that change from call to call. See Note [Numbers] in `_numbers.py`.
+        self._free: set[Any] = set()
         self._fixed: set[Any] = set()  # those that must be constants all the same
-        self._pending: list[Pending] = []  # records that are to be tried with other numbers
         _every.add(self)
 
     def forget(self) -> None:
         """Begin again."""
         self.records.clear()
+        self._sizes.clear()
         self.shown.code = ""
         self.reasons.clear()
         self._refused.clear()
         self.split, self._attempts = None, 0
         self._free.clear()
         self._fixed.clear()
-        self._pending.clear()
 
     def run(self, mode: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a call for which there is no record."""
@@ -123,16 +116,16 @@ class Compiled:
         if self.split is not None and self._attempts >= ATTEMPTS:
             return self.split(*args, **kwargs)
         key = _signature(args, kwargs)
-        with _lock:
+        with one_at_a_time:
             for run in list(self.records):  # another thread may have made it meanwhile
                 if inside and run.record.stays_outside:
                     continue
                 result = run(mode, args, kwargs)
                 if result is not RETRY:
                     return result
-            for pending in list(self._pending):
-                if not (inside and pending.run.record.stays_outside):
-                    result = self._with_other_numbers(pending, mode, args, kwargs)
+            for run in list(self.records):
+                if run.record.untried and not (inside and run.record.stays_outside):
+                    result = self._with_other_numbers(run, mode, args, kwargs)
                     if result is not RETRY:
                         return result
             made, reason = self._made(mode, key, args, kwargs)
@@ -164,32 +157,24 @@ class Compiled:
         if wrong is not None:
             self._refuse(mode, key, f"the compiled program differs from eager: {wrong}")
             return expected
-        pending = Pending(run)
-        if pending.untried:
-            self._pending.append(pending)
-        else:
-            self.records.insert(0, run)
+        self.records.insert(0, run)
         self.shown.code = code_of(run.record)
         return expected
 
-    def _with_other_numbers(self, pending: Pending, mode: Any, args: Any, kwargs: Any) -> Any:
-        """Run a record that was not tried with other numbers yet, or try it. See Note [Numbers] in `_numbers.py`."""
-        differ = pending.differing(self.function, args, kwargs)
-        if differ is None:
+    def _with_other_numbers(self, run: Any, mode: Any, args: Any, kwargs: Any) -> Any:
+        """Try a record with other numbers than those that it was made with. See Note [Numbers] in `_numbers.py`."""
+        others = differing(run.record, self.function, args, kwargs)
+        if not others or run.record.is_for(mode, args, kwargs) is RETRY:
             return RETRY
-        if not differ:
-            return pending.run(mode, args, kwargs)
-        trial = Trial(pending.run, mode, args, kwargs, RETRY)
+        trial = Trial(run, mode, args, kwargs, RETRY)
         if trial.is_for_another_call:
             return RETRY
         expected = self.function(*args, **kwargs)
-        pending.untried -= differ
         if trial.difference(expected) is not None:
-            self._fixed |= differ
-            self._pending.remove(pending)
-        elif not pending.untried:
-            self._pending.remove(pending)
-            self.records.insert(0, pending.run)
+            self._fixed |= {run.record.found.numbers[at].key for at in others}
+            self.records.remove(run)
+        for at in others:
+            del run.record.untried[at]
         return expected
 
     def _go_eager(self, reason: str) -> None:
@@ -204,13 +189,16 @@ class Compiled:
 
     def _made(self, mode: Any, key: Any, args: Any, kwargs: Any) -> tuple[Any, str | None]:
         """Make a record; None if that cannot be done, and a reason to refuse such calls if eager can do them."""
-        if len(self.records) >= self.limit:
-            self._go_eager(f"it needs more than {self.limit} records: shapes, branches or what it reads keep changing")
+        many = self._has_many_sizes(key)
+        limit = self.limit * MANY if many else self.limit
+        if len(self.records) >= limit:
+            self._go_eager(f"it needs more than {limit} records: shapes, branches or what it reads keep changing")
         elif key is not None and (mode, key) in self._refused:
             self._go_eager(self._refused[mode, key])
         else:
             try:
-                return self._record(mode, args, kwargs), None
+                with read_from_memory(many):
+                    return self._record(mode, args, kwargs), None
             except NotYetError:
                 pass
             except (UnrecordableError, UnknownError) as error:
@@ -224,6 +212,13 @@ class Compiled:
             except Exception as error:  # eager will say it, if it is the function's own
                 return None, f"recording it failed: {type(error).__name__}: {error}"
         return None, None
+
+    def _has_many_sizes(self, key: Any) -> bool:
+        """Tell whether programs are made for a call like others of other sizes. See Note [Sizes] in `_sizes.py`."""
+        if key is None or self.dynamic is not None:
+            return bool(self.dynamic)
+        self._sizes.add(tuple([shape for _, shape, *_ in key[0]]))
+        return len(self._sizes) > KNOWN
 
     def _divide(self, error: UnrecordableError | UnknownError) -> None:
         """Split the function where it cannot be recorded, if that is known."""
@@ -247,8 +242,7 @@ class Compiled:
 
     def _record(self, mode: Any, args: Any, kwargs: Any) -> Any:
         """Record a call, with numbers that change as inputs where that can be."""
-        known = [*self.records, *(one.run for one in self._pending)]
-        self._free |= changed_numbers([run.record for run in known], self.function, args, kwargs)
+        self._free |= changed_numbers([run.record for run in self.records], self.function, args, kwargs)
         free = frozenset(self._free - self._fixed)
         while free:
             try:
@@ -265,78 +259,17 @@ class Compiled:
         return self._record_with(free, mode, args, kwargs)
 
     def _record_with(self, free: frozenset[Any], mode: Any, args: Any, kwargs: Any) -> Any:
-        places: list[tuple[str, Any]] = []
-        facts: list[tuple[str, str, Any]] = []
-        leaves(args, "args", places, facts)
-        leaves(kwargs, "kwargs", places, facts)
-        verdict = analyse(self.function, args, kwargs, free)
-        if not verdict.pure:
-            place = "" if verdict.place is None else f" ({verdict.place[0]}:{verdict.place[1]})"
-            error = UnrecordableError(f"{verdict.reason}{place}")
-            if verdict.at is not None:
-                error.obstacle = Obstacle(verdict.at.lineno, verdict.at.col_offset)
-            raise error
-        captured = {id(tensor) for _, tensor in verdict.tensors}
-        paths: dict[int, tuple[str, Any]] = {}
-        for path, tensor in places:
-            if id(tensor) not in captured:  # else it must be the very tensor in every call
-                paths.setdefault(id(tensor), (path, tensor))
-        given = len(paths)
-        for _, tensor in verdict.tensors:
-            paths.setdefault(id(tensor), ("", tensor))
-        optimizers = _optimizers_of(verdict)
-        for one in optimizers:
-            for number, tensor in enumerate(one.tensors):
-                if id(tensor) in paths:
-                    raise UnrecordableError("the state of an optimizer is used elsewhere, too")
-                paths[id(tensor)] = (f"state{number}", tensor)
-        tensors = [tensor for _, tensor in paths.values()]
-        used = [(source.root, value) for source, value in verdict.library_objects if type(value) is Generator]
-        streams = [("", value) for root, value in used if root not in ("args", "kwargs")]
-        streams += [(path, value) for path, kind, value in facts if kind == "generator"]
-        own = {id(value): value for _, value in streams if value is not default_generator}
-        if mode.autocast is not None and any(isinstance(value, type) for _, value in verdict.library_objects):
-            raise UnrecordableError("a custom Function under autocast: its backward may run under another mode")
-        numbers: list[Free] = list(verdict.numbers)
-        for free_one in numbers:
-            free_one.holder = None if free_one.given else free_one.source.base.read(self.function, args, kwargs)  # type: ignore[union-attr]
-        outside = [number for number in numbers if not number.given]
-        if outside and threading.active_count() > 1:  # who would see what stands for them
-            raise NumberNeededError(
-                "a number of Python's, while other threads run", frozenset(number.key for number in outside)
-            )
+        try:
+            run = made_record(self.function, mode, args, kwargs, free, self._patterns)
+        except CutError as error:
+            error.obstacle = self._cut(error.found)
+            raise
+        run.record.miss = self._missed
+        return run
 
-        there: dict[int, str] = {}
-
-        def call(stand_ins: list[Any]) -> Any:
-            pairs = list(zip(numbers, stand_ins, strict=True))
-            by_path = {one.source.text: thing for one, thing in pairs if one.given}
-            own_args, own_kwargs = with_numbers(args, "args", by_path), with_numbers(kwargs, "kwargs", by_path)
-            containers(own_args, "args", there)
-            containers(own_kwargs, "kwargs", there)
-            with in_place_of([(one, thing) for one, thing in pairs if one in outside]):
-                return self.function(*own_args, **own_kwargs)
-
-        numbers += scales(verdict)
-        found = record(call, tensors, given, optimizers, [*own.values()], self._patterns, numbers)
-        if found.behind:
-            raise self._one_behind_another(found)
-        given_numbers = {one.source.text: type(one.thing) for one in numbers if one.given}
-        facts = [
-            (path, "number", given_numbers[path]) if path in given_numbers else (path, kind, value)
-            for path, kind, value in facts
-        ]
-        made = Record(self.function, found, given, compile_guards(verdict.guards))
-        made.miss = self._missed
-        made.constants = constants_of(verdict.guards)
-        found_at = [path for path, _ in paths.values()]
-        return runner(made, mode, found_at, places, facts, streams, there, verdict.returned)
-
-    def _one_behind_another(self, found: Any) -> CutError:
-        """Say that a result is computed of another: a graph that has one node for both would not lead from one to the other."""
-        error = CutError("a result is computed of another one, whose gradient may be asked for")
-        error.obstacle = Obstacle()  # none of its statements, but all of them together
-        return error
+    def _cut(self, found: Any) -> Obstacle:
+        """Say where to split a function of which one result is computed of another."""
+        return Obstacle()  # none of its statements stands in the way, but all of them together
 
     def _missed(self, pattern: frozenset[int]) -> None:
         """Note that gradients came of some results alone: functions are recorded with a backward for these from now on."""
@@ -345,26 +278,6 @@ class Compiled:
             self.records[:] = [
                 run for run in self.records if pattern in run.record.backwards or not run.record.found.seeds
             ]
-
-
-def scales(verdict: Any) -> list[Free]:
-    """Return the scales of the GradScalers that a function uses, which are inputs of its program."""
-    found: list[Free] = []
-    for _, value in verdict.library_objects:
-        if type(value) is GradScaler and value._enabled:
-            if value._scale is None:
-                raise NotYetError("a GradScaler has no scale yet")
-            if value._progress:
-                raise UnrecordableError("a GradScaler in the middle of an iteration")
-            found.append(ScaleOf(value))
-    return found
-
-
-def _optimizers_of(verdict: Any) -> list[Stepped]:
-    """Return the optimizers of which a function may take steps that can be part of a program."""
-    if not any(effect.kind == "step" for effect in verdict.effects):
-        return []
-    return stepped([value for _, value in verdict.library_objects])
 
 
 def _signature(args: Any, kwargs: Any) -> Any:
@@ -376,7 +289,7 @@ def _signature(args: Any, kwargs: Any) -> Any:
         leaves(kwargs, "k", found, facts)
         key = (
             tuple([(path, t._array.shape, t._array.dtype, t._edge is None) for path, t in found]),
-            tuple([(path, kind, repr(value)) for path, kind, value in facts]),
+            tuple([(path, kind, "" if type(value) is float else repr(value)) for path, kind, value in facts]),
         )
         hash(key)
     except (UnknownError, AttributeError, TypeError):
@@ -439,13 +352,11 @@ class CompiledRegion(Compiled):
             self.as_it_is = self.split is None and not self.records and self._attempts > 1
         return result
 
-    def _one_behind_another(self, found: Any) -> CutError:
-        error = super()._one_behind_another(found)
+    def _cut(self, found: Any) -> Obstacle:
         behind = {id(one) for one in found.behind}
         named = zip(self.outputs, found.result, strict=True)
         names = [name for name, value in named if any(id(one) in behind for one in tensors_in(value))]
-        error.obstacle = Obstacle(ends=frozenset(names))
-        return error
+        return Obstacle(ends=frozenset(names))
 
     def _first(self, run: Any, mode: Any, key: Any, args: Any, kwargs: Any) -> Any:
         result = super()._first(run, mode, key, args, kwargs)
@@ -457,10 +368,10 @@ class CompiledRegion(Compiled):
 
 
 def compiled(
-    function: Callable[..., Any], fullgraph: bool = False, inner: Compiled | None = None
+    function: Callable[..., Any], fullgraph: bool = False, dynamic: bool | None = None, inner: Compiled | None = None
 ) -> Callable[..., Any]:
     """Return a function that does what another does, by compiled programs where it can."""
-    inner = Compiled(function, fullgraph) if inner is None else inner
+    inner = Compiled(function, fullgraph, dynamic) if inner is None else inner
     records, run_otherwise, run_as_it_is = inner.records, inner.run, inner.run_as_it_is
 
     def call(*args: Any, **kwargs: Any) -> Any:

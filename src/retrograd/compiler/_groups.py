@@ -2,15 +2,12 @@
 
 Note [Groups]
 A call of NumPy costs a microsecond before it computes anything, and goes over memory once. So steps that `_lowering` understands
-are gathered. Each step has a kind: *small* (small arrays, `_kernels`), *large* (maps and sums of large ones, `_clusters`), or a
-call of its own. A step has a wave: that of what it reads, and one more where that is of another kind. All small steps of a wave
-are one kernel, and large ones of a wave and a shape are one. Views take no part: to small steps they are offsets and strides into
-memory that is there; large ones read them in the next wave. Writes into inputs are small steps, too; they come after all that
-reads what was there, and before all that reads what they write. Inside a small kernel a value is computed in a loop over its
-elements. Maps of one shape that follow each other share a loop, in which they read each other's values from registers; what only
-one loop reads is not stored. Products are calls of BLAS by its address. Values that others read get memory of their own, as eager
-lays it out; the rest shares one piece of scratch memory for the call. Other steps that write keep their place: groups are made between
-them.
+are gathered. Each step has a kind: *native* (`_stages`), *large* (maps and sums of arrays that no cache holds, `_clusters`), or a
+call of its own. A step has a wave: that of what it reads, and one more where that is of another kind. All native steps of a wave
+are one call, and large ones of a wave and a shape are one. Views take no part: to native steps they are offsets and strides into
+memory that is there; large ones read them in the next wave. Writes into inputs are native steps, too; they come after all that
+reads what was there, and before all that reads what they write. Checks come before all that follows them. Other steps that write keep
+their place: groups are made between them.
 """
 
 from __future__ import annotations
@@ -20,44 +17,55 @@ from typing import Any
 
 from .._native import machine
 from ._clusters import cluster_of, is_large, shape_of
-from ._kernels import is_small, kernel_of
-from ._lowering import Store, View, lowered
-from ._program import Program, Step, Value
+from ._lowering import View, lowered
+from ._program import Buffer, Program, Step, Value
+from ._stages import is_native, kernel_of
 
-FEWEST = 2  # steps that are worth a kernel
-MOST = 600  # steps of a kernel: LLVM takes longer than in proportion
+FEWEST = 2  # large steps that are worth a kernel
 
 
 def grouped(program: Program) -> Program:
     """Return a program whose steps run in groups. See Note [Groups]."""
     if not machine.is_available():
         return program
-    outside = set(program.results)
+    known = {step: lowered(step) for step in program.steps}
+    shown = _Shown(program, known)
     steps: list[Step] = []
     segment: list[Step] = []
-    readers = _readers(program.steps)
     for step in program.steps:
-        if (step.writes and not _is_small_store(step)) or step.kind == "check":
-            steps += _Segment(segment, outside, readers).ordered()
+        if (step.writes or step.kind == "check") and not is_native(step, known[step]):
+            steps += _Segment(segment, known, shown).ordered()
             segment = []
             steps.append(step)
         else:
             segment.append(step)
-    steps += _Segment(segment, outside, readers).ordered()
+    steps += _Segment(segment, known, shown).ordered()
     return Program(program.inputs, _needed_views(steps, program.results), program.results)
 
 
-def _is_small_store(step: Step) -> bool:
-    what = lowered(step)
-    return isinstance(what, Store) and is_small(step, what)
+class _Shown:
+    """Who reads which memory."""
 
+    def __init__(self, program: Program, known: dict[Step, Any]) -> None:
+        self.outside = set(program.results)
+        self.results = {value.buffer for value in program.results}
+        self.readers: dict[Value, list[Step]] = {}
+        self.of: dict[Buffer, list[Step]] = {}  # those that are no views
+        for step in program.steps:
+            for value in step.values:
+                self.readers.setdefault(value, []).append(step)
+                if known[step] is not View and value.buffer is not None:
+                    self.of.setdefault(value.buffer, []).append(step)
 
-def _readers(steps: Sequence[Step]) -> dict[Value, list[Step]]:
-    found: dict[Value, list[Step]] = {}
-    for step in steps:
-        for value in step.values:
-            found.setdefault(value, []).append(step)
-    return found
+    def by(self, steps: list[Step]) -> set[Buffer]:
+        """Return the memory that steps make and others see."""
+        mine = set(steps)
+        made = {value.buffer for step in steps for value in step.makes}
+        return {
+            buffer
+            for buffer in made
+            if buffer in self.results or any(reader not in mine for reader in self.of.get(buffer, ()))
+        }
 
 
 def _needed_views(steps: list[Step], results: Sequence[Value]) -> list[Step]:
@@ -65,7 +73,8 @@ def _needed_views(steps: list[Step], results: Sequence[Value]) -> list[Step]:
     needed = set(results)
     kept = []
     for step in reversed(steps):
-        if step.writes or step.kind == "check" or not step.makes or any(made in needed for made in step.makes):
+        checks = step.kind == "check" or step.name == "kernel"
+        if step.writes or checks or not step.makes or any(made in needed for made in step.makes):
             kept.append(step)
             needed.update(step.values)
     return kept[::-1]
@@ -74,33 +83,32 @@ def _needed_views(steps: list[Step], results: Sequence[Value]) -> list[Step]:
 class _Segment:
     """Steps between writes."""
 
-    def __init__(self, steps: list[Step], outside: set[Value], readers: dict[Value, list[Step]]) -> None:
-        self.steps, self.outside, self.readers = steps, outside, readers
-        self.known: dict[Step, Any] = {}  # what steps do, where they are gathered
+    def __init__(self, steps: list[Step], known: dict[Step, Any], shown: _Shown) -> None:
+        self.steps, self.known, self.shown = steps, known, shown
         self.kinds: dict[Step, str] = {}
         self.waves: dict[Step, int] = {}
+        self.floor = 0  # the wave of the last check
         self.touched: dict[Any, list[Step]] = {}  # the steps that have read memory, or written it
         for step in steps:
             self._place(step)
 
     def _place(self, step: Step) -> None:
-        what = lowered(step)
+        what = self.known[step]
         kind = "call"
-        if isinstance(what, View):
+        if what is View:
             kind = "view"
         elif what is not None:
-            kind = "small" if is_small(step, what) else "large" if is_large(step, what) else "call"
-        if kind != "call":
-            self.known[step] = what
+            kind = "native" if is_native(step, what) else "large" if is_large(step, what) else "call"
         self.kinds[step] = kind
-        waves = [self._wave_after(value, kind) for value in step.values]
-        for value in (
-            step.values if kind != "view" else ()
-        ):  # after writes into what it reads; a write after all that has read it
+        waves = [self.floor, *[self._wave_after(value, kind) for value in step.values]]
+        for value in step.values if kind != "view" else ():
+            # after writes into what it reads; a write after all that has read it
             for other in self.touched.get(value.buffer, ()):
                 if other.writes or value.buffer in step.writes:
                     waves.append(self.waves[other] + (self.kinds[other] != kind))
-        self.waves[step] = max(waves, default=0)
+        self.waves[step] = max(waves)
+        if step.kind == "check":
+            self.floor = max(self.floor, self.waves[step])
         for value in step.values if kind != "view" else ():
             self.touched.setdefault(value.buffer, []).append(step)
 
@@ -120,23 +128,25 @@ class _Segment:
         found: list[Step] = []
         for wave in range(max(self.waves.values(), default=-1) + 1):
             own = [step for step in self.steps if self.waves[step] == wave]
-            small = [step for step in own if self.kinds[step] == "small"]
+            native = [step for step in own if self.kinds[step] == "native"]
             large = [step for step in own if self.kinds[step] == "large"]
-            if len(small) < FEWEST:
-                small = []
-            kernels = [
-                kernel_of(small[start : start + MOST], self.known, self.outside, self.readers)
-                for start in range(0, len(small), MOST)
-            ]
-            gathered = set(small)
+            kernels = [kernel_of(native, self.known, self.shown.by(native), self._origin)] if native else []
+            gathered = set(native)
             for part in _clusters(large, self.known):
-                cluster = cluster_of(part, self.known, self.outside, self.readers) if len(part) >= FEWEST else None
+                outside, readers = self.shown.outside, self.shown.readers
+                cluster = cluster_of(part, self.known, outside, readers) if len(part) >= FEWEST else None
                 if cluster is not None:
                     kernels.append(cluster)
                     gathered.update(cluster.fused)
             rest = [step for step in own if step not in gathered]
             found += _in_order([*kernels, *rest])
         return found
+
+    def _origin(self, value: Value) -> Value:
+        """Return what a view shows, as far as it is there without the view."""
+        while value.step is not None and self.known.get(value.step) is View:
+            value = next(one for one in value.step.values if one.buffer is value.buffer)
+        return value
 
 
 def _clusters(steps: list[Step], known: dict[Step, Any]) -> list[list[Step]]:
@@ -145,7 +155,7 @@ def _clusters(steps: list[Step], known: dict[Step, Any]) -> list[list[Step]]:
     place: dict[Value, int] = {}
     for step in steps:
         first = max([place[value] for value in step.values if value in place], default=0)
-        shape = shape_of(step, known[step])
+        shape = shape_of(known[step])
         at = next((k for k in range(first, len(clusters)) if clusters[k][0] == shape), len(clusters))
         if at < len(clusters) and any(place.get(value, at) > at for value in step.values):
             at = len(clusters)

@@ -46,7 +46,10 @@ class OptimizedModule(Module):
         from .. import compiler
 
         run = self.__dict__.get("_compiled_forward")
-        return OptimizedModule(module) if run is None else compiler.compile(module, fullgraph=run._compiled.fullgraph)
+        if run is None:
+            return OptimizedModule(module)
+        own = run._compiled
+        return compiler.compile(module, fullgraph=own.fullgraph, dynamic=own.dynamic)  # type: ignore[no-any-return]
 
     def __reduce__(self) -> Any:
         return _made_again, (self._orig_mod, self.__dict__.get("_compiled_forward") is not None)

@@ -232,24 +232,10 @@ def _differs(source: Source, expected: Any, function: Any, args: tuple[Any, ...]
     return type(now) is type(expected) and not same(now, expected)
 
 
-class Pending:
-    """A record that was not tried yet with others than the numbers with which it was made."""
-
-    def __init__(self, run: Any) -> None:
-        self.run = run
-        self.numbers: list[Free] = [one for one in run.record.found.numbers if not one.is_tried]
-        self.untried = {one.key for one in self.numbers}
-
-    def differing(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> set[Any] | None:
-        """Return which numbers are others than they were and were not tried yet; None if the call has none there."""
-        found = set()
-        for one in self.numbers:
-            try:
-                now = one.source.read(function, args, kwargs)
-            except (LookupError, AttributeError, TypeError, ValueError):
-                return None
-            if type(now) is not type(one.thing):
-                return None
-            if one.key in self.untried and not same(now, one.thing):
-                found.add(one.key)
-        return found
+def differing(record: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int]:
+    """Return which numbers of a call, by their places among the record's, are others than it was made and tried with."""
+    return [
+        at
+        for at, thing in record.untried.items()
+        if _differs(record.found.numbers[at].source, thing, function, args, kwargs)
+    ]

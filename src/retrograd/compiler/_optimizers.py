@@ -25,7 +25,7 @@ from ..optim._plan import Plan, plan_for
 from ..optim._step import RuleOptimizer, plain_numbers
 from ..optim.sgd import SGD
 from ..tensor._aliasing.views import wrote
-from ._kernels import SMALL
+from ._stages import LARGEST
 from ._traced import UnrecordableError, traced_namespace
 
 DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
@@ -116,7 +116,7 @@ class Stepped:
                 f"an optimizer updates a parameter of {p.dtype}, or one whose memory is ordered otherwise"
             )
         has = tuple([one is not None for one in buffers])
-        whole = p.size > SMALL or not machine.is_available()
+        whole = p.size > LARGEST or not machine.is_available()
         times = kin.times.get(id(param), 0)
         plan, numbers = self._numbers_input(recorder, kin, has, p.dtype, whole, times if self._counts else 0)
         if whole:

@@ -195,8 +195,7 @@ class Program:
         A `readable` one does without checks of shapes, which are the same but for sizes that depend on numbers.
         """
         scope: dict[str, Any] = {"asarray": np.asarray}
-        writer = _Writer(scope)
-        writer.changed = readable
+        writer = _Writer(scope, readable)
         lines = [f"def {name}({', '.join(value.name for value in self.inputs)}):"]
         last = self._last_uses()
         writer.copied.update([value.name for value in self.inputs])
@@ -345,11 +344,11 @@ def _frozen(tree: Any) -> Any:
 class _Writer:
     """Writes steps as lines of Python."""
 
-    def __init__(self, scope: dict[str, Any]) -> None:
-        self.scope = scope
+    def __init__(self, scope: dict[str, Any], readable: bool) -> None:
+        self.scope, self.readable = scope, readable
         self.names: dict[int, str] = {}
         self.copied: set[str] = set()
-        self.changed = False  # whether memory from outside has been written
+        self.changed = readable  # whether memory from outside has been written
 
     def lines(self, step: Step) -> list[str]:
         arguments = [self.argument(one) for one in step.arguments]
@@ -357,6 +356,9 @@ class _Writer:
             self.changed = True
         if step.kind == "check":
             return [f"if bool({arguments[0]}) is not {step.arguments[1]}:", "    return None"]
+        if step.kind == "kernel" and not self.readable:
+            self.changed = self.changed or bool(step.writes)
+            return step.function.lines(step, self.named)  # type: ignore[attr-defined, no-any-return]
         if step.kind == "getitem":
             call = f"{arguments[0]}[{arguments[1]}]"
         elif step.kind == "setitem":

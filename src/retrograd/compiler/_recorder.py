@@ -16,9 +16,10 @@ from .._modes import current_mode
 from .._places import describe, user_frame
 from ..tensor._base import wrap
 from ..tensor._functions.generators import default_generator
+from ._apart import is_alone
 from ._numbers import Number
 from ._program import Buffer, Step, Value, values_in
-from ._traced import COMPUTING, STANDING, Traced, TracedObject, UnrecordableError, bare
+from ._traced import COMPUTING, STANDING, Traced, TracedObject, UnrecordableError, bare, traced_namespace
 
 STREAM = -2  # the number of memory that is none, but a stream of random numbers
 
@@ -39,6 +40,7 @@ class Recorder:
         self.inputs: list[Value] = []
         self.numbers: list[Value] = []  # further inputs, which are computed before every call
         self._buffers: dict[int, Buffer] = {}  # by the id of the array that owns the memory
+        self._given: dict[int, Any] = {}  # what owns the memory of inputs
         self._owners: dict[int, Traced] = {}
         self._kept: list[Any] = []  # so that ids stay what they are
         self._constants: dict[int, Value] = {}
@@ -56,14 +58,19 @@ class Recorder:
     def input(self, array: Any) -> Traced:
         """Return a traced array for one that is there before the call.
 
-        One that shares memory with another gets memory of its own here: in other calls they may lie apart.
+        One that shares memory with another gets memory of its own here: in other calls they may lie apart. All do if there are other
+        threads, which may look at it; but for what is part of other memory, into which no program writes.
         """
-        if id(_owner(array)) in self._buffers:
+        owner = _owner(array)
+        shares = id(owner) in self._given
+        self._given[id(owner)] = owner
+        if shares or not is_alone():
             apart = array.copy("K")
-            if apart.strides != array.strides:
+            if apart.strides == array.strides:
+                array = apart
+            elif shares:
                 raise UnrecordableError("two tensors from outside share memory")
-            array = apart
-            self.shared = True
+        self.shared |= shares
         traced = self._traced(array, "a", known=True)
         self.inputs.append(traced.value)
         return traced
@@ -208,11 +215,14 @@ class Recorder:
 
     def fused(self, operation: Any, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:
         """Run a fused operation, and add it as a step whose last result is what its backward reads."""
-        from ._fused_steps import forward_of
+        from ._fused_steps import forward_of, in_words
 
         for one in params.values():
             if type(one) is Number:
                 one._needed()
+        known = in_words(traced_namespace, operation, arrays, params)
+        if known is not None:
+            return known
         function = forward_of(operation, params)
         step = Step("call", function, operation.name, (), {})
         self._begin(step, arrays, {}, ())
@@ -227,8 +237,10 @@ class Recorder:
         self, operation: Any, g: Any, needed: Any, residuals: Any, arrays: Sequence[Any], params: dict[str, Any]
     ) -> list[Any]:
         """Run the backward of a fused operation, and add it as a step."""
-        from ._fused_steps import backward_of
+        from ._fused_steps import Words, backward_in_words, backward_of
 
+        if type(residuals) is Words:
+            return backward_in_words(traced_namespace, operation, g, needed, residuals, arrays, params)
         function, given = backward_of(operation, needed, params), (g, residuals, *arrays)
         step = Step("call", function, f"{operation.name}_backward", (), {})
         self._begin(step, given, {}, ())

@@ -23,6 +23,7 @@ from ..tensor._recording.flat import EXACT
 from ..tensor._recording.record import mark_inference
 from ._backward import Call, CompiledBackward
 from ._groups import grouped
+from ._guards import same
 from ._recorder import Streams
 from ._recording import Recorded, stop_at_optimizers
 from ._trees import check_lines, rebuilt
@@ -59,9 +60,12 @@ class Record:
             None
         )  # is told of results that get gradients alone
         self.derivatives: dict[Any, Any] = {}  # see `_derivatives.py`
+        # Numbers of Python's with which it was made, by their places, as long as it was not tried with others. See Note [Numbers].
+        self.untried = {at: one.thing for at, one in enumerate(found.numbers) if not one.is_tried}
         self.constants: list[Any] = []  # numbers of Python's that it takes for constants: see `constants_of`
         self.differentiable = _chooser(found)
         self.tensors: Callable[..., list[Any]]  # the tensors of a call, behind them their gradients
+        self.is_for: Callable[..., Any]  # whether it is for a call, whatever the numbers there; else RETRY
         self.streams: Callable[..., list[Any]]  # the streams of random numbers from which it draws
 
     def still_holds(self, args: Any, kwargs: Any) -> bool:
@@ -116,14 +120,22 @@ def runner(
     generator_lines = _generator_lines(found, streams, scope)
     lines += generator_lines
     lines += _refusing(["not holds(function, args, kwargs)"])
-    numbers = _number_lines(found, scope, lines)
+    if record.untried:
+        text = "\n".join(["def is_for(mode, args, kwargs):", *[f"    {line}" for line in lines], "    return True"])
+        record.is_for = emit("the guards of a compiled function", text, scope)["is_for"]
+    numbers = _number_lines(record, scope, lines)
     if found.gives_back or _keeps_streams(found):
         lines.append(f"streams = Streams({_streams(found, scope)})")
     if _may_run_again(record):
         copies = "".join(f"a{at}.copy('K'), " for at in found.writes)
         held = "".join(f"None if (e := t{at}._extra) is None else e.grad, " for at in found.grads)
         lines.append(f"before = ({copies}), ({held})")
-    lines.append(f"found = program({', '.join([*[f'a{at}' for at in range(len(found.tensors))], *numbers])})")
+    call = f"found = program({', '.join([*[f'a{at}' for at in range(len(found.tensors))], *numbers])})"
+    if found.before_call:
+        written = "; ".join(f"wrote(t{at})" for at, count in found.before_call.items() for _ in range(count))
+        lines += ["try:", f"    {call}", "except Exception:", f"    {written}", "    raise"]
+    else:
+        lines.append(call)
     put_back = ["    streams.put_back()"] if found.gives_back else []
     lines += ["if found is None:", *put_back, "    return RETRY"]
     lines += _effect_lines(found)
@@ -176,11 +188,12 @@ def _finding_lines(paths: list[str], found: Recorded, scope: dict[str, Any]) -> 
     return lines
 
 
-def _number_lines(found: Recorded, scope: dict[str, Any], lines: list[str]) -> list[str]:
+def _number_lines(record: Record, scope: dict[str, Any], lines: list[str]) -> list[str]:
     """Write how the numbers of optimizers are computed, and return their names in the order of the program's inputs."""
+    found = record.found
     places = {id(tensor): at for at, tensor in enumerate(found.tensors)}
     names = {at: f"n{at}" for at in range(len(found.generators) + len(found.numbers))}
-    lines += _free_number_lines(found, scope)
+    lines += _free_number_lines(record, scope)
     for number, one in enumerate(found.optimizers):
         if not one.used:
             continue
@@ -198,13 +211,17 @@ def _number_lines(found: Recorded, scope: dict[str, Any], lines: list[str]) -> l
     return [names[place] for place in sorted(names)]
 
 
-def _free_number_lines(found: Recorded, scope: dict[str, Any]) -> list[str]:
+def _free_number_lines(record: Record, scope: dict[str, Any]) -> list[str]:
     """Write how numbers of Python's are found."""
-    lines = []
-    for at, one in enumerate(found.numbers, len(found.generators)):
+    found, lines = record.found, []
+    scope |= {"same": same, "untried": record.untried, "on_trial": stop_at_optimizers.get}
+    for number, one in enumerate(found.numbers):
+        at = len(found.generators) + number
         expression = one.expression(f"holder{at}", scope)
         lines += _refusing([refused]) if (refused := one.refused(f"holder{at}")) else []
         lines.append(f"n{at} = {expression}")
+        if not one.is_tried:
+            lines += _refusing([f"untried and not same(n{at}, untried.get({number}, n{at})) and not on_trial()"])
     return lines
 
 
@@ -378,7 +395,7 @@ def view_of(base: Any, steps: tuple[Any, ...], made_in: str, follows: bool) -> A
     result = wrap(replay(materialise(base), steps))
     register_view(base, result, steps, NO_GRAD if made_in == WITHOUT_GRADIENTS else PLAIN, made_in == MULTIPLE)
     if follows:
-        result._edge = replaying_node(result)
+        result._edge = replaying_node(result, base, steps)
     return result
 
 

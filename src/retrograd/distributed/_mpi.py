@@ -173,6 +173,7 @@ class Mpi:
                 "bool": MPI.C_BOOL,
             }.items()
         }
+        self._added = {dtype: kind for dtype, kind in self._types.items() if dtype != np.bool_}  # what MPI.SUM adds
         self._ops = {
             ReduceOp.SUM: MPI.SUM,
             ReduceOp.PRODUCT: MPI.PROD,
@@ -208,6 +209,9 @@ class Mpi:
     # ---- reductions ----
     def all_reduce(self, flat: Any, op: Any) -> Any:
         """Put the reduction over all into every one's array."""
+        kind = self._added.get(flat.dtype) if op is ReduceOp.SUM else None
+        if kind is not None:  # the most frequent one, without further questions
+            return self.communicator.Iallreduce(self._mpi.IN_PLACE, [flat, kind], self._mpi.SUM)
         if self._is_for_numpy(flat, op):
             return self._numpy_all_reduce(flat, op)
         self._scale(flat, op)

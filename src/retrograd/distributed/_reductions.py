@@ -59,6 +59,8 @@ _UFUNCS: dict[Any, np.ufunc] = {
 
 def need_op(tensor: Any, op: Any, backend: str, name: str) -> None:
     """Raise torch's error for a reduction that a dtype does not have, or for what is none."""
+    if op is ReduceOp.SUM:  # which every dtype has
+        return
     if not hasattr(op, "name"):
         raise TypeError(
             f"{name}(): argument 'op' must be ReduceOp, not {type(op).__name__}\nHint: torch.distributed.ReduceOp.SUM, for example."

@@ -29,6 +29,7 @@ def main() -> None:
     except SystemExit as end:
         if end.code not in (None, 0):
             _mpi.note_failure()
+            _leave_note("exit")  # so that the launcher can tell it from an end below Python
         else:
             _note_end()
         raise
@@ -48,11 +49,9 @@ def _show_once(kind: Any, error: Any, trace: Any) -> None:
     A process that another's death has stopped leaves a note instead: `torch.distributed.run` names the one that died.
     """
     if is_stopped():
-        with contextlib.suppress(KeyError):
-            name = f"{os.environ['RETROGRAD_ERROR_FILE']}.{os.environ['LOCAL_RANK']}"
-            with open(name, "w", encoding="utf-8") as file:
-                file.write(str(error).partition("\n")[0])
+        _leave_note("stopped", str(error).partition("\n")[0])
         return
+    _leave_note("exit")
     with contextlib.suppress(FileExistsError, KeyError):
         with open(os.environ["RETROGRAD_ERROR_FILE"], "x", encoding="ascii") as file:
             file.write(os.environ["LOCAL_RANK"])
@@ -60,6 +59,14 @@ def _show_once(kind: Any, error: Any, trace: Any) -> None:
         prefix = f"[rank{os.environ['RANK']}]: "
         sys.stderr.write("".join(f"{prefix}{line}\n" for line in text.splitlines()))
         sys.stderr.flush()
+
+
+def _leave_note(kind: str, text: str = "noted") -> None:
+    """Tell the launcher how this process ends."""
+    with contextlib.suppress(KeyError):
+        name = f"{os.environ['RETROGRAD_ERROR_FILE']}.{os.environ['LOCAL_RANK']}.{kind}"
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(text)
 
 
 def _end_with_parent() -> None:

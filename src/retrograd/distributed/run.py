@@ -238,9 +238,17 @@ def _keep_running(options: argparse.Namespace, job: Job) -> int:
         if failure is None:
             return 0
         after = f"; starting again, restart {restarts + 1} of {most}" if restarts < most else ""
-        print(f"torch.distributed.run: {failure}{after}", file=sys.stderr, flush=True)
+        hint = BELOW_PYTHON if failure.below_python else ""
+        print(f"torch.distributed.run: {failure}{after}{hint}", file=sys.stderr, flush=True)
     assert failure is not None
     return failure.code
+
+
+MPI_ABORTS = 1  # the exit code with which MPI ends a process
+BELOW_PYTHON = (
+    "\nHint: it showed no error of Python. MPI ends a process so, and says why above, if some call another collective than others, or with "
+    "another size or dtype. TORCH_DISTRIBUTED_DEBUG=DETAIL in the environment compares every call before it begins, and says which it is."
+)
 
 
 @dataclass
@@ -251,6 +259,7 @@ class Failure:
     pid: int
     status: int  # an exit code, or less than 0: a signal
     stopped_by: str = ""  # what it said if the death of a process elsewhere has stopped it
+    below_python: bool = False  # it has ended without a word from Python: MPI ends processes so
 
     @property
     def code(self) -> int:
@@ -314,12 +323,14 @@ def _watch(started: list[subprocess.Popen[bytes]], job: Job, error_file: str) ->
         time.sleep(POLL_SECONDS)
     statuses = [process.poll() for process in started]  # again: the cause ended before those that it has stopped
     failed = [local_rank for local_rank, status in enumerate(statuses) if status]
-    notes = {one: _content(f"{error_file}.{one}") for one in failed}
+    notes = {one: _content(f"{error_file}.{one}.stopped") for one in failed}
     causes = [one for one in failed if not notes[one]]
     shown = _content(error_file)
     first = int(shown) if shown else (causes or failed)[0]
     status = started[first].wait()
-    return Failure(job.machine * job.local_size + first, started[first].pid, status, notes.get(first, ""))
+    stopped_by = notes.get(first, "")
+    below_python = status == MPI_ABORTS and not stopped_by and not _content(f"{error_file}.{first}.exit")
+    return Failure(job.machine * job.local_size + first, started[first].pid, status, stopped_by, below_python)
 
 
 def _content(file: str) -> str:

@@ -234,7 +234,8 @@ def _watch_steps(optimizer: Optimizer) -> None:
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         alive = owner()
-        alive._opt_called = True  # type: ignore[union-attr]
+        if (mode := read_mode()) is None or mode.recording is None:  # else the step is still to come
+            alive._opt_called = True  # type: ignore[union-attr]
         return function(alive, *args, **kwargs)
 
     wrapper._wrapped_by_lr_sched = True  # type: ignore[attr-defined]

@@ -76,10 +76,11 @@ class State:
         self._watch_saving()
 
     def _watch_saving(self) -> None:
-        """Show the shards before a state is read or loaded."""
+        """Show the shards before a state is read or loaded; take those over that `load_state_dict(assign=True)` puts in their place."""
         for module in self.modules:
             module.register_state_dict_pre_hook(lambda *_: self.free())
             module.register_load_state_dict_pre_hook(self._before_loading)
+            module.register_load_state_dict_post_hook(lambda *_: self.forget_wholes())
 
     def _before_loading(self, module: Any, state: dict[str, Any], prefix: str, *others: Any) -> None:
         """Show the shards, and cut the whole parameters that are given."""
@@ -141,7 +142,7 @@ class State:
             one.take_over_whole()
 
     def forget_wholes(self) -> None:
-        """Take over what the modules hold now."""
+        """Take over what the modules hold now instead of the shards."""
         for one in self.parameters:
             one.forget_whole()
 

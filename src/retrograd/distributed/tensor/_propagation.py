@@ -215,6 +215,7 @@ def in_place(this: Call) -> Any:
     others = this.tensors[1:]
     if not isinstance(this.args[0], DTensor):
         raise RuntimeError(MIXED.format(name=this.name))
+    _need_summands_apart(this, target, others)
     shape = target._whole_shape
     for one in others:
         if tuple(np.broadcast_shapes(shape, one._whole_shape)) != shape:
@@ -224,7 +225,7 @@ def in_place(this: Call) -> Any:
             )
     parts = []
     for one in others:
-        wanted = tuple(_beside(this.name, place, one, shape) for place in target.placements)
+        wanted = tuple(_beside(place, one, shape, this.name) for place in target.placements)
         parts.append(part_for(one, wanted, target.placements))
     args, kwargs = this.with_tensors([target, *parts])
     target.__class__ = Tensor  # its memory is a part, which is written as that of any tensor
@@ -235,16 +236,22 @@ def in_place(this: Call) -> Any:
     return target
 
 
-def _beside(name: str, place: Placement, other: DTensor, shape: Sequence[int]) -> Placement:
+def _beside(place: Placement, other: DTensor, shape: Sequence[int], name: str) -> Placement:
     """Return how a tensor must lie that is written into another, or combined with it."""
     if isinstance(place, Shard):
         return aligned(other._whole_shape, shape, place.dim)
-    if place.is_partial() and name not in FILLING:
-        if name in ("add_", "sub_", "copy_"):
-            return place
-        if name not in ("mul_", "div_"):
-            raise NotImplementedError(f"{name} of a tensor that is a Partial: redistribute it first")
-    return WHOLE
+    return place if place.is_partial() and name in ("add_", "sub_", "copy_") else WHOLE
+
+
+def _need_summands_apart(this: Call, target: DTensor, others: Sequence[DTensor]) -> None:
+    """Refuse what cannot be done to each summand: a sum of summands with a number added to each has it several times."""
+    partial = [one for one in target.placements if isinstance(one, Partial)]
+    fits = this.name in ("zero_", "mul_", "div_", "neg_") or (this.name in ("add_", "sub_", "copy_") and others)
+    if partial and not (fits and all(one.reduce_op in ("sum", "avg") for one in partial)):
+        raise RuntimeError(
+            f"{this.name}: in-place operations that require placement changes are not supported. The input has placement "
+            f"{target.placements}, but no valid strategy preserves it\nHint: x = x.redistribute(placements=[Replicate()]) first."
+        )
 
 
 def made_like(this: Call) -> Any:

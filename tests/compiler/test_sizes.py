@@ -1,0 +1,121 @@
+"""Functions that get ever new sizes: the same numbers as in eager, by kernels that are compiled once. See Note [Sizes]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import retrograd as torch
+from retrograd import nn
+from retrograd._native import machine
+from retrograd.compiler import _sizes
+from retrograd.nn import functional as F  # noqa: N812 - torch's name
+
+native = pytest.mark.skipif(not machine.is_available(), reason="without llvmlite there are no kernels to compile")
+
+# of x, which has n rows of 12 numbers
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "activations": lambda x: F.gelu(x).tanh() * torch.sigmoid(x),
+    "shares": lambda x: (x - x.mean()).square().mean(),
+    "rows": lambda x: x.softmax(1) * F.layer_norm(x, (12,)),
+    "columns": lambda x: x.logsumexp(0) + x.mean(0) - x.amax(0),
+    "all": lambda x: (x.var(unbiased=False) + 1).sqrt() * x.prod(1),
+    "products": lambda x: (x @ x.T).relu().sum(1) + (x[:, :4] @ x[:, 4:8].T).mean(),
+    "windows": lambda x: x[1:-1] * 2 - x[2:] - x[:-2],
+    "losses": lambda x: F.cross_entropy(x, x.detach().abs().mul(7).long().sum(1) % 12) + F.mse_loss(x, x.detach() + 1),
+    "shapes": lambda x: torch.cat([x.T.reshape(-1), x.flatten()]).view(2, -1).cumsum(1),
+    "a count": lambda x: x.sum() / x.shape[0] + x.numel(),
+    "half precision": lambda x: (x.bfloat16() * 3 + x.half().exp()).float().mean(),
+    "whole numbers": lambda x: ((x * 100).long() % 17 + x.shape[0]).float() * x,
+}
+
+
+def value_and_gradient(function: Callable[[Any], Any], x: Any) -> Any:
+    x = x.clone().requires_grad_()
+    out = function(x)
+    (out * torch.linspace(0.5, 1.5, max(out.numel(), 1))[: out.numel()].view(out.shape)).sum().backward()
+    return out.detach(), x.grad
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_numbers_are_eager_s(name: str, dtype: Any) -> None:
+    function = FUNCTIONS[name]
+    compiled = torch.compile(function, dynamic=True)
+    for n in (5, 33, 3, 400, 5):
+        torch.manual_seed(n)
+        x = torch.randn(n, 12, dtype=dtype)
+        for _ in range(2):
+            expected, found = value_and_gradient(function, x), value_and_gradient(compiled, x)
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    assert not compiled._compiled.reasons
+    assert len(compiled._compiled.records) == 4
+
+
+def trained(dynamic: Any, sizes: list[int]) -> tuple[Any, list[int], list[Any]]:
+    """Train a model on batches of several sizes: the step, the kernels that each call compiled, and the losses."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(12, 24), nn.LayerNorm(24), nn.Linear(24, 5))
+    optimizer = torch.optim.SGD(model.parameters(), 1e-2)
+
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    call = torch.compile(step, dynamic=dynamic) if dynamic != "eager" else step
+    compiled, losses = [], []
+    for n in sizes:
+        x, y = torch.randn(n, 12), torch.randint(0, 5, (n,))
+        before = machine.Made.compiled + machine.Made.read
+        losses.append(call(x, y).detach())
+        compiled.append(machine.Made.compiled + machine.Made.read - before)
+    return call, compiled, losses
+
+
+SIZES = [16, 16, 17, 21, 30, 30, 22, 55, 80, 60, 16, 55]  # those of batches; the first step has no gradients yet
+
+
+@native
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_sizes_compile_nothing_anew(dynamic: bool | None) -> None:
+    call, compiled, losses = trained(dynamic, SIZES)
+    _, _, expected = trained("eager", SIZES)
+    torch.testing.assert_close(losses, expected)
+    first = 2 if dynamic else 5
+    assert _sizes.KNOWN == 3
+    assert sum(compiled[first:]) == 0
+    assert sum(compiled[:first]) > 0
+    assert not call._compiled.reasons
+    assert len(call._compiled.records) == len(set(SIZES)) + 1  # and for the first step
+
+
+@native
+def test_every_size_has_kernels_of_its_own_where_that_is_asked_for() -> None:
+    _, compiled, losses = trained(False, SIZES[:7])
+    _, _, expected = trained("eager", SIZES[:7])
+    torch.testing.assert_close(losses, expected)
+    assert compiled[6] > 0
+
+
+def test_there_may_be_many_sizes_but_not_any_number() -> None:
+    compiled = torch.compile(lambda x: x * 2 + 1)
+    for n in range(1, 40):
+        torch.testing.assert_close(compiled(torch.arange(n)), torch.arange(n) * 2 + 1)
+    assert len(compiled._compiled.records) == 39
+    assert not compiled._compiled.reasons
+    for n in range(40, 140):
+        torch.testing.assert_close(compiled(torch.arange(n)), torch.arange(n) * 2 + 1)
+    assert "records" in compiled._compiled.reasons[0]
+
+
+def test_sizes_of_nothing_and_of_one() -> None:
+    function = FUNCTIONS["rows"]
+    compiled = torch.compile(function, dynamic=True)
+    for n in (4, 0, 1, 4, 2, 0, 1):
+        x = torch.randn(n, 12)
+        torch.testing.assert_close(value_and_gradient(compiled, x), value_and_gradient(function, x))
