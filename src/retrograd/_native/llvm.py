@@ -320,7 +320,7 @@ class Text:
         self.line(f"call void @{name}({', '.join(given)})")
         return ""
 
-    def _turn(self, step: Step) -> str:
+    def _turn_square(self, step: Step) -> str:
         """Transpose a square in registers."""
         width, side = step.detail
         name = f"turn_{width}"

@@ -161,7 +161,7 @@ class Nest:
     def turn(self, source: Value, target: Value, apart: Any, out_apart: Any, width: int, side: int) -> None:
         """Transpose a square of elements of `width` bytes, whose rows are so many bytes apart."""
         args = (source.step, target.step, self.step_of(apart), self.step_of(out_apart))
-        self._write(Step("turn", "void", args, (width, side)))
+        self._write(Step("turn_square", "void", args, (width, side)))
 
     # ---- loops ----
     @contextmanager
