@@ -449,8 +449,14 @@ def check_an_error_in_the_middle_is_forgotten(rank: int, size: int) -> None:
     assert "in the middle" in raised_by(lambda: loss_of(model, batches(size, 1)[0, rank]))
     handle.remove()
     model.reset_iter_state()
-    model.blocks[0].count.zero_()
     assert type(model.first.weight) is DTensor
+    handle = model.first.register_full_backward_pre_hook(fail)  # when the gradients of blocks are under way
+    assert "in the middle" in raised_by(lambda: loss_of(model, batches(size, 1)[0, rank]).backward())
+    handle.remove()
+    model.reset_iter_state()
+    model.zero_grad()
+    for block in model.blocks:
+        block.count.zero_()
     trained_alike(model, plain, rank, size, steps=2)
 
 
