@@ -1,20 +1,24 @@
 """How quick are compiled functions against torch's eager mode?
 
 python benchmarks/compiled.py [--json] [--threads N] [--torch-compile] [--jax] [ROW ...]
+python benchmarks/compiled.py --memory [ROW ...]
 
 Each library has a process of its own, and they are timed in turns. Figures are times over torch's eager time: retrograd compiled,
 retrograd in eager and, with `--torch-compile`, torch compiled (its first call may take minutes, and needs g++), with `--jax`
 jax.jit (`jax_compiled.py`, `pip install jax`). `first` is what the first three compiled calls of retrograd take, in seconds.
+`--memory` shows the most memory that a call of retrograd takes at a time, in eager and compiled, what programs keep between calls included.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import json
 import statistics
 import sys
 import time
+import tracemalloc
 
 from processes import Library, NotMeasuredError, serve, warn_if_busy
 
@@ -223,6 +227,29 @@ def measured(libraries, row, threads, with_torch):
     return {"row": row, "torch_us": statistics.median(base) * 1e6, **ratios, **told["retrograd"]}
 
 
+def show_memory(row):
+    """Print the most bytes that a call takes beyond what there was before, in eager and compiled."""
+    import retrograd
+    from retrograd.compiler import _stages
+
+    retrograd.manual_seed(0)
+    function, args = ROWS[row](retrograd)
+    most = []
+    tracemalloc.start()
+    for call in (function, retrograd.compile(function)):
+        for _ in range(3):
+            call(*args)
+        gc.collect()
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        call(*args)
+        most.append(tracemalloc.get_traced_memory()[1] - before)
+    tracemalloc.stop()
+    most[1] += sum(one.nbytes for kept in _stages.arenas.values() for one in kept)
+    _stages.arenas.clear()
+    print(f"{row:30} eager {most[0] / 1e6:8.3f} MB, compiled {most[1] / 1e6:8.3f} MB", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", nargs="*", metavar="ROW", help=f"of {', '.join(ROWS)}; all if none is named")
@@ -230,10 +257,15 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--torch-compile", action="store_true")
     parser.add_argument("--jax", action="store_true")
+    parser.add_argument("--memory", action="store_true")
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
         serve(options.serve, make)
+        return
+    if options.memory:
+        for row in options.rows or ROWS:
+            show_memory(row)
         return
     warn_if_busy(options.threads)
     names = ["torch", "retrograd", *(["jax"] if options.jax else [])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import Any
 
 from . import _warnings
@@ -15,8 +16,12 @@ _fills_memory = True  # torch.utils.deterministic.fill_uninitialized_memory
 
 def get_num_threads() -> int:
     """Return how many threads BLAS may use for one operation."""
-    if _threads is not None:
-        return _threads
+    return _threads if _threads is not None else _cores()
+
+
+@cache
+def _cores() -> int:
+    """Return how many cores the process may use; the system is asked once, as every compiled call and every shared kernel asks."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+import linecache
 import pickle
+import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -434,6 +437,24 @@ def test_explain() -> None:
     found = torch.compiler.explain(lambda x: x * len(str(x)), x)
     assert not found.records
     assert found.reasons
+
+
+def test_explain_names_cells_and_says_why_no_part_is_compiled(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, text = "<a cell of test_compiled>", "def f(x):\n    print('called')\n    return x.sum()\n"
+    monkeypatch.setitem(linecache.cache, file, (len(text), None, text.splitlines(keepends=True), file))
+    named = SimpleNamespace(format_code_name=lambda name: ("Cell", "In[3]") if name == file else None)
+    shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(compile=named))
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    scope: dict[str, Any] = {}
+    exec(compile(text, file, "exec", dont_inherit=True), scope)
+    compiled = torch.compile(scope["f"])
+    for _ in range(4):
+        compiled(torch.ones(3))
+    assert capsys.readouterr().out == "called\n" * 4
+    words = str(torch.compiler.explain(compiled))
+    assert "(Cell In[3], line 2)\nno part of it is compiled: each has fewer than 4 operations" in words
 
 
 def test_explain_refuses_what_cannot_be_called() -> None:

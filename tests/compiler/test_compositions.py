@@ -10,13 +10,12 @@ import pytest
 import retrograd as torch
 from retrograd.compiler import _making
 from retrograd.compiler._purity import Verdict
+from tests.compiler.samples import some
 from tests.transforms.compositions import TABLE, Row
 from tests.transforms.test_compositions import EXPECTED, check
 
-EVERY = 6  # one of so many rows is tried
 
-
-@pytest.mark.parametrize("row", TABLE[::EVERY], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", some(TABLE, 6), ids=lambda row: row.name)
 def test_a_composition(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     # its Python has no effects, which the analysis cannot know of rows that are made by rules
     monkeypatch.setattr(_making, "analyse", lambda *call: Verdict(True, "", None, [], [], [], []))

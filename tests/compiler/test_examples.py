@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.compiler.samples import ALL
 from tests.examples.test_examples import NUMBER, RETROGRAD, ROOT, is_rounding
 
 STEPS = "5"
@@ -24,7 +25,7 @@ def printed(name: str, by: list[str], folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["digits", "lstm", "vae", "gpt"])
+@pytest.mark.parametrize("name", ["digits", "lstm", "vae", "gpt", *(["neural_ode"] if ALL else [])])
 def test_an_example_says_the_same(name: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     pytest.importorskip("tqdm")

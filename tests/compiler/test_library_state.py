@@ -317,3 +317,50 @@ def test_weights_that_a_block_keeps_are_kept() -> None:
         layer.parametrizations.weight.original.data.fill_(2.0)
         assert torch.equal(call(x), before)
     assert not torch.equal(call(x), before)
+
+
+class Unusable:
+    """A rate that cannot be computed with."""
+
+    def __neg__(self, *other: Any) -> Any:
+        raise ArithmeticError("no rate")
+
+    __float__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __lt__ = __neg__
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "NAdam"])  # the last is called by its program
+def test_a_rate_that_raises_leaves_what_eager_leaves(name: str) -> None:
+    def seen(compiled: bool, when: int) -> list[Any]:
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+        optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.1)
+        calls = torch.zeros(1)
+
+        def step(x: Any) -> None:
+            calls.add_(1)
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+
+        run = torch.compile(step) if compiled else step
+        found: list[Any] = []
+        for turn in range(5):
+            optimizer.param_groups[0]["lr"] = Unusable() if turn == when else 0.1
+            try:
+                run(torch.arange(15.0).reshape(5, 3) % (4 + turn))
+            except ArithmeticError as error:
+                found.append(str(error))
+            tensors = [calls, *model.parameters(), *model.buffers()]
+            found += [one._version for one in tensors]
+            found += [one.detach().clone() for one in tensors]
+            found += [None if one.grad is None else one.grad.clone() for one in model.parameters()]
+            found += [value.clone() for state in optimizer.state.values() for value in state.values()]
+        return found
+
+    for when in (0, 1, 3):
+        expected = seen(False, when)
+        assert "no rate" in expected
+        found = seen(True, when)
+        assert [one for one in found if type(one) in (int, str)] == [one for one in expected if type(one) in (int, str)]
+        arrays = [[one for one in side if isinstance(one, torch.Tensor)] for side in (found, expected)]
+        torch.testing.assert_close(*arrays, rtol=1e-3, atol=1e-4)

@@ -1,6 +1,6 @@
 """Every module of torch's table under compile: results, gradients, buffers and random numbers are eager's, in three calls.
 
-A sample: the first input of each entry, in float32, in training, and in evaluation where that makes a difference.
+A sample (`samples.py`): the first input of each entry, in float32, in training, and in evaluation where that makes a difference.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ pytest.importorskip("expecttest")
 
 import retrograd  # noqa: E402 - torch may be missing
 from retrograd.utils._pytree import tree_leaves  # noqa: E402
+from tests.compiler.samples import ALL  # noqa: E402
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -33,7 +34,7 @@ RUN_IN_EAGER["AdaptiveLogSoftmaxWithLoss"] = "a result is computed of another on
 def calls(info: Any) -> list[ModuleCall]:
     found = []
     for training in (True, False) if info.train_and_eval_differ else (True,):
-        samples = entries.inputs(info, torch.float32, training, requires_grad=True, limit=1)
+        samples = entries.inputs(info, torch.float32, training, requires_grad=True, limit=None if ALL else 1)
         found += [ModuleCall(info, sample, torch.float32, training) for sample in samples]
     return found
 

@@ -262,7 +262,7 @@ def test_a_training_step_in_a_loop_is_one_program() -> None:
     compiled = torch.compile(plain_loop)
     run_loop(compiled, Net, lambda parameters: torch.optim.Adam(parameters, lr=0.01))
     (part,) = parts_of(compiled)
-    assert all("optimizer" in one.code or "cross_entropy" in one.code for one in part.records)
+    assert all("cross_entropy" in one.code or "log(" in one.code for one in part.records)
     assert part.name.endswith(f":{first_line(plain_loop) + 3}-{first_line(plain_loop) + 6}")
 
 

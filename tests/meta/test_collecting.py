@@ -29,8 +29,11 @@ def imported(statement: ast.stmt) -> Iterator[str]:
 @cache
 def needs(path: Path) -> str | None:
     """Return how a file comes to import what may not be installed, before it asks whether it is; None if it does not."""
-    for statement in ast.parse(path.read_text()).body:
-        if "importorskip" in ast.unparse(statement) and not isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+    text = path.read_text()
+    lines = text.splitlines()
+    for statement in ast.parse(text).body:
+        own = lines[statement.lineno - 1 : statement.end_lineno]
+        if "importorskip" in "".join(own) and not isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
             return None
         for module in imported(statement):
             if module.split(".")[0] in OPTIONAL:

@@ -6,6 +6,7 @@ import ast
 import importlib
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -97,44 +98,39 @@ def imported(node: ast.stmt, path: Path) -> Iterator[str]:
             yield from (part([alias.name]) for alias in node.names)
 
 
-def imports(path: Path, *, top: bool) -> list[tuple[int, str]]:
-    """Return (line, part of the package) of the imports at the top of a file, or of those in functions."""
-    tree = ast.parse(path.read_text())
-    inside = {
-        id(node)
-        for function in ast.walk(tree)
-        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-        for node in ast.walk(function)
-    }
-    checking = {
-        id(node)
-        for test in ast.walk(tree)
-        if isinstance(test, ast.If) and isinstance(test.test, ast.Name) and test.test.id == "TYPE_CHECKING"
-        for node in ast.walk(test)
-    }
-    found = []
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, (ast.Import, ast.ImportFrom))
-            and id(node) not in checking
-            and (id(node) not in inside) == top
-        ):
-            found += [(node.lineno, name) for name in imported(node, path) if name in RANK]
+@cache
+def imports(path: Path) -> list[tuple[int, str, bool]]:
+    """Return the imports of a file that are run: the line, the part of the package, and whether they stand in a function."""
+    found: list[tuple[int, str, bool]] = []
+
+    def look(body: list[Any], inside: bool) -> None:
+        for node in body:
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                found.extend((node.lineno, name, inside) for name in imported(node, path) if name in RANK)
+            elif not (isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"):
+                deeper = inside or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+                for part_of_it in ("body", "orelse", "finalbody", "handlers", "cases"):
+                    look(getattr(node, part_of_it, []), deeper)
+
+    look(ast.parse(path.read_text()).body, inside=False)
     return found
 
 
-def upward(path: Path, *, top: bool) -> list[str]:
+def upward(path: Path, *, inside: bool) -> list[str]:
+    """Return the imports of a file from layers above its own, in functions or outside of them."""
     own = RANK[unit(path)]
     where = path.relative_to(PACKAGE)
-    return [f"{where}:{line} imports {name}" for line, name in imports(path, top=top) if RANK[name] > own]
+    return [
+        f"{where}:{line} imports {name}" for line, name, here in imports(path) if here == inside and RANK[name] > own
+    ]
 
 
 def test_nothing_imports_upward() -> None:
-    assert [line for path in FILES for line in upward(path, top=True)] == []
+    assert [line for path in FILES for line in upward(path, inside=False)] == []
 
 
 def test_upward_imports_inside_functions_do_not_grow() -> None:
-    found = [line for path in FILES for line in upward(path, top=False)]
+    found = [line for path in FILES for line in upward(path, inside=True)]
     assert len(found) <= UPWARD_IN_FUNCTIONS, "\n".join(["too many:", *found])
 
 

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd._core.numpy_namespace import SINGLE, cast
+from retrograd._core.numpy_namespace import SINGLE, cast, numpy_namespace
+from retrograd._native import machine
+from retrograd._native.library import library
 
 HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
 
@@ -46,20 +48,43 @@ def test_arrays_in_other_orders_keep_them(half: Any) -> None:
         assert there.strides == view.astype(half).strides
 
 
+@pytest.mark.skipif(not machine.is_available(), reason="llvmlite is not installed")
+@pytest.mark.parametrize("half", HALVES, ids=str)
+def test_numbers_beside_half_precision_are_not_rounded_first(half: Any) -> None:
+    """They come in float32, and the product is rounded once; NumPy would return float32."""
+    x = np.random.default_rng(0).normal(size=9001).astype(half)
+    product = library("multiply", np.multiply)
+    assert product is not None
+    found = product.large(x, np.float32(0.1))
+    assert found.dtype == half
+    np.testing.assert_array_equal(found, (x.astype(np.float32) * np.float32(0.1)).astype(half))
+
+
+@pytest.mark.parametrize("half", HALVES, ids=str)
+def test_truth_values_and_columns(half: Any) -> None:
+    """A large condition, with numbers of which none is large."""
+    chosen = np.random.default_rng(0).random((130, 70)) > 0.5
+    np.testing.assert_array_equal(cast(chosen, half), chosen.astype(half))
+    column = np.arange(130).astype(half)[:, None]
+    found = numpy_namespace.where(chosen, column, column * 0)
+    assert found.dtype == half
+    np.testing.assert_array_equal(found, np.where(chosen, column, 0))
+
+
 @pytest.mark.oracle
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_products_of_half_precision_are_those_of_torch(dtype: str) -> None:
     torch = pytest.importorskip("torch")
     drawn = np.random.default_rng(1).normal(size=(6, 70, 90)).astype(np.float32)
     found: list[list[np.ndarray]] = []
-    for library in (rg, torch):
-        x = library.from_numpy(drawn.copy()).to(getattr(library, dtype)).requires_grad_(True)
+    for lib in (rg, torch):
+        x = lib.from_numpy(drawn.copy()).to(getattr(lib, dtype)).requires_grad_(True)
         outs = [
             x @ x.transpose(1, 2),
             x[0].t() @ x[1],
-            library.nn.functional.linear(x, x[2]),
-            library.einsum("bij,bkj->bik", x, x),
-            library.baddbmm(x[:, :, :70], x, x.transpose(1, 2)),
+            lib.nn.functional.linear(x, x[2]),
+            lib.einsum("bij,bkj->bik", x, x),
+            lib.baddbmm(x[:, :, :70], x, x.transpose(1, 2)),
         ]
         sum((out.float() * 0.01).sum() for out in outs).backward()
         found.append([value.detach().float().numpy() for value in (*outs, x.grad)])

@@ -18,7 +18,7 @@ import torch.utils.checkpoint
 from tests.random_programs.programs import HELPERS, Program
 from tests.random_programs.readings import NUMERIC, READINGS
 
-SECONDS = 10  # far beyond any program
+SECONDS = 60  # far beyond any program, on a busy machine too
 ENORMOUS = 100_000  # numbers; only the shape is compared
 UNTOUCHED = "written = f\nf = lambda *given: written(*[x.clone() for x in given])  # finite differences call it often"
 HELPER_CODE = compile(HELPERS, "<helpers>", "exec")

@@ -110,8 +110,8 @@ class Fused(Shown):
             return self.implementation(xp, *arrays, **params)  # type: ignore[no-any-return]
         out, residuals = self.implementation(xp, *map(_single, arrays), **params)
         if self.outputs == 1:
-            return out.astype(half), residuals
-        return tuple(part.astype(half) if part.dtype.kind == "f" else part for part in out), residuals
+            return cast(out, half), residuals
+        return tuple(cast(part, half) if part.dtype.kind == "f" else part for part in out), residuals
 
     def pull_back(self, g: Any, needed: tuple[bool, ...], residuals: Any, arrays: Sequence[Any], params: Any) -> Any:
         """Run the backward on raw arrays; the edges bring gradients to the inputs' dtypes."""

@@ -15,7 +15,7 @@ import numpy as np
 from .._core.numpy_namespace import _NUMPY_TYPES, numpy_namespace
 from .._core.primitive import ELEMENTWISE, engine_state
 from .._generated import emit
-from .._thresholds import REGION
+from .._thresholds import NATIVE, REGION
 from .guards import intact
 from .large_backward import LargeBackward, hands_on
 
@@ -44,8 +44,8 @@ def release(self, freed):
     {clear}
     self.guard = freed
 """
-# Large arrays are computed by one kernel.
-_LARGE_PAIRS = """if type(g) is ndarray and g.size >= START:
+# Large arrays are computed by one kernel; half precision, at which NumPy is slow, always.
+_LARGE_PAIRS = """if type(g) is ndarray and g.size >= NATIVE and (g.size >= START or g.itemsize == 2):
         edges, reuse = self._edges, mine and g.flags.owndata and g.flags.writeable
         pairs = pairs_of_region(self, g, freed, reuse) if g.size >= REGION else None
         if pairs is None:
@@ -93,7 +93,8 @@ def hot_methods(primitive: Any, rules: tuple[Any, ...], arrays: tuple[str, ...],
     scope |= {"in_general": in_general, "intact": intact}
     if primitive.kind == ELEMENTWISE:
         large = primitive.large_backward = primitive.large_backward or LargeBackward(primitive, rules)
-        scope |= {"large": large, "START": large.start, "REGION": REGION, "pairs_of_region": pairs_of_region}
+        scope |= {"large": large, "START": large.start, "NATIVE": NATIVE, "REGION": REGION}
+        scope["pairs_of_region"] = pairs_of_region
     scope |= {f"rule{i}": rule.function for i, rule in enumerate(rules) if rule is not None}
     scope |= {f"plain{i}": primitive.plain_rules.get(name) for i, name in enumerate(primitive.inputs)}
     scope["engine_state"] = engine_state

@@ -67,6 +67,10 @@ class LargeBackward:
         )
         self.start = _thresholds.WIDE if simple else _thresholds.NATIVE
 
+    def takes(self, g: np.ndarray) -> bool:
+        """Tell whether a gradient is large enough: half precision, at which NumPy is slow, is sooner."""
+        return g.size >= (_thresholds.NATIVE if g.itemsize == 2 else self.start)
+
     def __call__(self, values: Any, g: np.ndarray, edges: Sequence[Any], reuse: bool = False) -> list[Any]:
         """Return the gradients of the inputs with edges; `values` has what rules read as attributes.
 

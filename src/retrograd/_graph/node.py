@@ -438,7 +438,7 @@ class Node:
         if primitive.group_rule is not None:
             return primitive.group_rule.call(xp, g, _with_needed(self, edges, values))
         elementwise, plain = primitive.kind == ELEMENTWISE, xp is numpy_namespace and type(g) is NDARRAY
-        if plain and elementwise and g.size >= primitive.large_backward.start and (meta is None or not meta.complex):
+        if plain and elementwise and primitive.large_backward.takes(g) and (meta is None or not meta.complex):
             return primitive.large_backward(values, g, edges)
         if plain and not elementwise and primitive.plain_rules and (meta is None or type(meta) is PackedMeta):
             return self._by_plain_rules(g, edges, values)

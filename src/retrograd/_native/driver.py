@@ -23,7 +23,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._settings import get_num_threads
 from . import machine
 from .threads import together
 
@@ -337,7 +336,7 @@ def launcher(
 
     def shared(*arrays: np.ndarray) -> bool:
         launch(*arrays)
-        if get_num_threads() < threads or not together(part, place, threads):
+        if not together(part, place, threads):
             part(ctypes.c_char_p(place), None, None, 0, threads)
         return not status[0]
 

@@ -25,13 +25,16 @@ __all__ = ["cast", "divided", "library", "product_of_halves", "reduced"]  # what
 NDARRAY = np.ndarray
 # what NumPy does in all lanes of the processor, and with the same bits
 EXACT: Final = frozenset(
-    """add subtract multiply divide negative abs sqrt square maximum minimum floor ceil trunc rint equal not_equal less less_equal greater
+    """add subtract multiply divide negative abs square maximum minimum floor ceil trunc rint equal not_equal less less_equal greater
     greater_equal isnan isinf isfinite""".split()  # noqa: SIM905 - names read better as text
 )
-QUICK: Final = EXACT | {"log", "sin", "cos", "tanh"}
+QUICK: Final = EXACT | {"sqrt", "log", "sin", "cos", "tanh"}
 FLOATS: Final = {
     dtype: storage in HALVES for dtype, storage in STORAGE.items() if storage[-3:] in ("f16", "f32", "f64")
 }
+
+_TRUTH: Final = np.dtype(bool)
+OPERANDS: Final = FLOATS | {_TRUTH: False}
 
 
 class Library:
@@ -52,7 +55,7 @@ class Library:
         """Compute by a kernel if an array is large."""
         for operand in operands:
             if type(operand) is NDARRAY and operand.size >= _thresholds.NATIVE_SLOW:
-                half = FLOATS.get(operand.dtype)
+                half = OPERANDS.get(operand.dtype)
                 if half is not None and operand.size >= (_thresholds.NATIVE if half else self.start):
                     return self.large(*operands)
         return self.function(*operands)
@@ -67,14 +70,17 @@ class Library:
             return self.function(*operands)
         formula, places, numbers, is_half = way
         arrays = [operands[k] for k in places]
-        alike = arrays[0].shape == arrays[-1].shape and arrays[0].nbytes < _thresholds.STREAMED
+        first, last = arrays[0], arrays[-1]
+        alike = first.strides == last.strides and first.shape == last.shape and first.nbytes < _thresholds.STREAMED
         if alike and self.is_exact and not is_half and get_num_threads() == 1:
             return self.function(*operands)  # memory is all that takes time, and NumPy's call takes less
         return formula.large(numpy_namespace, arrays, {f"n{k}": operands[k] for k in numbers})
 
     def _way(self, operands: Sequence[Any]) -> Any:
         """Return how operands of such types are computed: see `ways`; None if no kernel is for them."""
-        numbers = tuple([not isinstance(o, NDARRAY | np.generic) for o in operands])
+        # beside half precision a number comes in float32, in which it is computed
+        wide = any(type(o) is NDARRAY and FLOATS.get(o.dtype) for o in operands)
+        numbers = tuple([not isinstance(o, NDARRAY | np.generic) or (wide and type(o) is np.float32) for o in operands])
         dtypes = {o.dtype for o, number in zip(operands, numbers, strict=True) if not number} - {_TRUTH}
         if len(dtypes) != 1 or not dtypes <= FLOATS.keys() or any(type(o) is complex for o in operands):
             return None
@@ -98,9 +104,6 @@ class Library:
         formula = Formula(call, tuple(f"n{k}" for k, number in enumerate(numbers) if number), ())
         formula.elementwise = True
         return formula
-
-
-_TRUTH: Final = np.dtype(bool)
 
 
 def library(name: str, function: Callable[..., Any]) -> Library | None:
@@ -137,6 +140,7 @@ def _doubled(xp: Any, x: Any) -> Any:
     return xp.astype(x, dtype=np.float64)
 
 
+CAST: Final = {"i1", "f16", "bf16", "f32", "f64"}
 _casts: dict[str, Formula] = {"f64": _doubled}
 
 
@@ -144,12 +148,8 @@ def cast(x: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     """Convert a large array to another dtype: from and to half precision by a kernel."""
     before, after = STORAGE.get(x.dtype), STORAGE.get(dtype)
     both = {before, after}
-    if (
-        len(both) != 2
-        or not both <= {"f16", "bf16", "f32", "f64"}
-        or both == {"f32", "f64"}
-        or not machine.is_available()
-    ):
+    half = before in HALVES or after in HALVES
+    if len(both) != 2 or not half or not both <= CAST or after == "i1" or not machine.is_available():
         return x.astype(dtype)
     formula = _casts.get(str(after))
     if formula is None:

@@ -70,7 +70,9 @@ INTEGER: Final = {
 }
 COMPARED: Final = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
 COMPARED_INTEGERS: Final = {"lt": "{u}lt", "le": "{u}le", "gt": "{u}gt", "ge": "{u}ge", "eq": "eq", "ne": "ne"}
-# what is said of a loop of few turns
+# What is said of a function that waits for memory: vectors of 512 bits take a tenth longer to read and write it.
+LIGHT: Final = ' "prefer-vector-width"="256"'
+# of a loop of few turns
 SHORT: Final = ('!{!"llvm.loop.vectorize.predicate.enable", i1 true}', '!{!"llvm.loop.interleave.count", i32 1}')
 # of one whose turns are known, before LLVM makes vectors of them
 WHOLE: Final = ('!{!"llvm.loop.unroll.disable"}',)
@@ -318,6 +320,15 @@ class Text:
         self.line(f"call void @{name}({', '.join(given)})")
         return ""
 
+    def _turn(self, step: Step) -> str:
+        """Transpose a square in registers."""
+        width, side = step.detail
+        name = f"turn_{width}"
+        self.functions[name] = _turn_text(name, width, side)
+        source, target, apart, out_apart = map(self.of, step.args)
+        self.line(f"call void @{name}(ptr {source}, ptr {target}, i64 {apart}, i64 {out_apart})")
+        return ""
+
     def _fence(self, step: Step) -> str:
         self.line("fence seq_cst")
         return ""
@@ -514,6 +525,35 @@ def _tile_text(name: str, rows: int, vectors: int) -> str:
     return "\n".join([*lines, "  ret void", "}"])
 
 
+def _turn_text(name: str, width: int, side: int) -> str:
+    """Return the function that transposes a square: (source, target, bytes from row to row of either).
+
+    Each stage puts the elements of a row between those of the row half a square below; as many as the size has digits turn the square.
+    """
+    vector = f"<{side} x i{8 * width}>"
+    lines = [f"define internal void @{name}(ptr %from, ptr %to, i64 %apart, i64 %out_apart) #0 {{"]
+    for r in range(side):
+        lines += [
+            f"  %at{r} = mul i64 %apart, {r}",
+            f"  %row{r} = getelementptr i8, ptr %from, i64 %at{r}",
+            f"  %v0_{r} = load {vector}, ptr %row{r}, align {width}",
+        ]
+    stages = side.bit_length() - 1
+    for stage in range(stages):
+        for r in range(side):
+            first = r % 2 * (side // 2)
+            mask = ", ".join(f"i32 {first + k // 2 + k % 2 * side}" for k in range(side))
+            pair = f"{vector} %v{stage}_{r // 2}, {vector} %v{stage}_{r // 2 + side // 2}"
+            lines.append(f"  %v{stage + 1}_{r} = shufflevector {pair}, <{side} x i32> <{mask}>")
+    for r in range(side):
+        lines += [
+            f"  %into{r} = mul i64 %out_apart, {r}",
+            f"  %out{r} = getelementptr i8, ptr %to, i64 %into{r}",
+            f"  store {vector} %v{stages}_{r}, ptr %out{r}, align {width}",
+        ]
+    return "\n".join([*lines, "  ret void", "}"])
+
+
 def render(function: Function, name: str) -> str:
     """Return the text of a module with one function: name(cells, sizes, scalars, low, high).
 
@@ -532,7 +572,7 @@ def render(function: Function, name: str) -> str:
         "  ret void",
         "}",
         # no-builtins: a loop that stores zeros does not become a call of memset, for which `flat` would need a linker
-        'attributes #0 = { nounwind "no-builtins" "no-trapping-math"="true" }',
+        f'attributes #0 = {{ nounwind "no-builtins" "no-trapping-math"="true"{LIGHT * function.light} }}',
         *[f"!{k} = {entry}" for k, entry in enumerate(text.metadata)],
     ]
     return "\n".join(lines) + "\n"

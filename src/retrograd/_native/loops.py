@@ -127,6 +127,7 @@ class Function:
     scratch: int = 0  # arrays of numbers
     length: int = LANES  # of these arrays
     room: int = 0  # bytes of memory on the stack, for steps "room" (`vectors` alone)
+    light: bool = False  # it waits for memory, not for what it computes
 
 
 class _Writer:
@@ -252,7 +253,8 @@ class _Lowering:
         w.at = outside
         if self.rooms:
             w.step("fence", "void")  # what is streamed may come later than what is written after it
-        return Function(w.body, w.scratch, STREAMED if self.rooms else LANES)
+        light = not any(n.op in ("call", "reduce") for n in ex.nodes_of(*[o.value for o in kernel.outputs]))
+        return Function(w.body, w.scratch, STREAMED if self.rooms else LANES, light)
 
     # ---- values ----
     def _value(self, node: Expr, known: list[dict[Expr, Any]], where: list[Any]) -> Any:

@@ -44,7 +44,7 @@ def vector_bytes() -> int:
     """Return how wide this processor's vectors are. It is found without loading LLVM."""
     known: dict[str, bool] = getattr(_multiarray_umath, "__cpu_features__", {})
     if (
-        "RETROGRAD_NATIVE_CPU" not in os.environ
+        not os.environ.get("RETROGRAD_NATIVE_CPU")
         and known.get("AVX512F")
         and known.get("AVX512VL", known.get("AVX512_SKX"))
     ):
@@ -180,7 +180,7 @@ def address(text: str, as_it_is: bool = False) -> int:
         if found is None:
             name = f"kernel_{digest[:32]}"
             code = cache.read(digest)
-            if code is None or (code[:1] == b"F" and not flat.is_possible()):
+            if code is None or code[:1] not in ((b"F", b"O") if flat.is_possible() else (b"O",)):
                 code = _llvm().machine_code(text, name, as_it_is)
                 cache.write(digest, code)
                 Made.compiled += 1

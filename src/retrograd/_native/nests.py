@@ -158,6 +158,11 @@ class Nest:
         args = (*[p.step for p in pointers], *[self.step_of(n) for n in numbers])
         self._write(Step("tile", "void", args, (rows, width)))
 
+    def turn(self, source: Value, target: Value, apart: Any, out_apart: Any, width: int, side: int) -> None:
+        """Transpose a square of elements of `width` bytes, whose rows are so many bytes apart."""
+        args = (source.step, target.step, self.step_of(apart), self.step_of(out_apart))
+        self._write(Step("turn", "void", args, (width, side)))
+
     # ---- loops ----
     @contextmanager
     def loop(

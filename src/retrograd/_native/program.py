@@ -30,7 +30,7 @@ from .._core import parallel
 from .._core.memory_order import output_order
 from .._settings import get_num_threads
 from . import expression as ex
-from . import machine
+from . import machine, turning
 from .expression import Expr
 from .threads import alone, share
 from .trace import DTYPE, HALVES, STORAGE, Traced, TracedNamespace, UntraceableError
@@ -169,8 +169,18 @@ class Formula:
     def large(self, xp: Any, arrays: Sequence[Any], params: dict[str, Any], out: Any = None) -> Any:
         """Compute by a kernel, or in blocks."""
         arrays = [a if type(a) is NDARRAY else np.asarray(a) for a in arrays]
-        plan = self.plan(arrays, params, () if out is None else tuple([o is not None for o in out]))
+        plan, arrays = self._turned(arrays, params, () if out is None else tuple([o is not None for o in out]))
         return self._in_blocks(xp, arrays, params) if plan is None else plan.run(arrays, params, out)
+
+    def _turned(
+        self, arrays: Sequence[np.ndarray], params: dict[str, Any], taken: tuple[bool, ...]
+    ) -> tuple[_Plan | None, Sequence[np.ndarray]]:
+        """Return what computes large arrays, of which those that lie across the others are turned first."""
+        plan = self.plan(arrays, params, taken)
+        if plan is None or not plan.across:
+            return plan, arrays
+        turned = [turning.copied_in_order(a, plan.order) if k in plan.across else a for k, a in enumerate(arrays)]
+        return self.plan(turned, params, taken), turned
 
     def plan(self, arrays: Sequence[np.ndarray], params: dict[str, Any], taken: tuple[bool, ...] = ()) -> _Plan | None:
         """Return what computes large arrays of these dtypes, shapes and strides; None if no kernel can.
@@ -209,8 +219,12 @@ class Formula:
 
     def into(self, outs: Sequence[np.ndarray], *arrays: Any, **params: Any) -> None:
         """Compute into memory that is there, which may be that of the arrays if nothing is reduced; on NumPy's arrays alone."""
-        if outs[0].size >= self.start and (plan := self.plan(arrays, params, (True,) * len(outs))) is not None:
-            found = plan.run(arrays, params, outs)
+        plan: _Plan | None = None
+        given: Sequence[np.ndarray] = arrays
+        if outs[0].size >= self.start:
+            plan, given = self._turned(arrays, params, (True,) * len(outs))
+        if plan is not None:
+            found = plan.run(given, params, outs)
         else:
             from .._core.numpy_namespace import numpy_namespace as xp
 
@@ -376,6 +390,11 @@ class _Plan:
             raise UntraceableError("no elements")
         self.several, self.scalars = several, tuple(xp.scalars)
         self.shape = geometry.shape
+        # arrays that lie the other way than the others
+        self.order = geometry.dense(self.shape)
+        last = self.order[-1] if geometry.axes else 0
+        whole = [k for k, a in enumerate(arrays) if len(arrays) > 1 and a.shape == self.shape and geometry.axes]
+        self.across = [k for k in whole if turning.lies_across(arrays[k], last)]
         nodes = ex.nodes_of(*[r.expr for r in results])
         stages = {n.detail[1] for n in nodes if n.op == "reduce"}
         self._choose(geometry, results, nodes, stages)

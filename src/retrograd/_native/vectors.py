@@ -172,19 +172,27 @@ class VectorText(Text):
     def loop(self, loop: Loop) -> None:
         begin, end = _known(loop.begin), _known(loop.end)
         count = None if begin is None or end is None else end - begin
-        inner = loop.free and not any(isinstance(step, Loop) for step in loop.body)
-        if not inner:
-            if count == 1 and not loop.carried:
-                self.names[id(loop.index)] = str(begin)
-                self.body(loop.body)
-            else:
-                super().loop(loop)
+        if count == 1:
+            self._once(loop)
+            return
+        if not loop.free or any(isinstance(step, Loop) for step in loop.body):
+            super().loop(loop)
             return
         self.width = self._width(loop)
         totals = self._in_vectors(loop, self.of(loop.begin), count)
         self.width = 0
         for carried, total in zip(loop.carried, totals, strict=True):
             self.names[id(carried)] = total
+
+    def _once(self, loop: Loop) -> None:
+        """Write the one turn of a loop."""
+        self.names[id(loop.index)] = self.of(loop.begin)
+        for carried in loop.carried:
+            self.names[id(carried)] = self.of(carried.start)
+        self.body(loop.body)
+        after = [self.of(carried.next) for carried in loop.carried]
+        for carried, text in zip(loop.carried, after, strict=True):
+            self.names[id(carried)] = text
 
     def _width(self, loop: Loop) -> int:
         """Return how many lanes a loop has: as many as numbers of the width that it computes with fill a vector."""

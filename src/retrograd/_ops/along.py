@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .._core.numpy_namespace import is_half, numpy_namespace
+from .._core.numpy_namespace import cast, is_half, numpy_namespace
 from .._core.primitive import front, general, linear, vocabulary
 from .._native import gathers
 
@@ -102,10 +102,10 @@ def take_along_batch(call, args, batched, size, *, axis):
 @linear(torch="scatter_add")
 def scatter_add_zeros(xp, g, indices, *, axis, shape):
     """Add `g` at `indices` along `axis` of zeros of `shape`: the transpose of `take_along`."""
-    wide = xp.module.float32 if is_half(g.dtype) else g.dtype
-    out = xp.module.zeros(shape, wide)
+    half = is_half(g.dtype)
+    out = xp.module.zeros(shape, xp.module.float32 if half else g.dtype)
     _add_along(xp, out, indices, g, axis)
-    return out.astype(g.dtype, copy=False)
+    return cast(out, g.dtype) if half else out
 
 
 def _add_along(xp, out, indices, src, axis):
@@ -202,7 +202,7 @@ def scatter_add(xp, x, indices, src, *, axis):
         return out
     out = xp.module.array(x, "float32" if half else None, order="C")
     _add_along(xp, out, indices, src, axis)
-    return out.astype(x.dtype) if half else out
+    return cast(out, x.dtype) if half else out
 
 
 scatter_add.vjp("x")(lambda xp, g: g)

@@ -15,7 +15,7 @@ from math import prod
 
 import numpy as np
 
-from .._core.numpy_namespace import is_half
+from .._core.numpy_namespace import SINGLE, cast, is_half
 from .._core.parallel import over_ranges
 from .._native import direct, nests, windows
 from .._native import patches as native
@@ -34,7 +34,7 @@ def in_single(function):
 
     def widened(xp, x, y, **params):
         if is_half(x.dtype):
-            return function(xp, x.astype(np.float32), y.astype(np.float32), **params).astype(x.dtype)
+            return cast(function(xp, cast(x, SINGLE), cast(y, SINGLE), **params), x.dtype)
         return function(xp, x, y, **params)
 
     widened.__name__ = function.__name__

@@ -99,8 +99,10 @@ def nansum_jvp(xp, t, x, axis, keepdims):
 # ---- extremes; ties share the gradient evenly, as torch's ----
 def amax_dx(xp, g, x, out, axis, keepdims):
     """Share a gradient among the elements that equal the result; NaN equals nothing and turns all of them into NaN, as in torch."""
-    chosen = xp.astype(xp.equal(x, _restore(xp, out, axis, keepdims)), dtype=g.dtype)
-    return chosen * (_restore(xp, g, axis, keepdims) / xp.sum(chosen, axis=axis, keepdims=True))
+    chosen = xp.equal(x, _restore(xp, out, axis, keepdims))
+    count = xp.sum(xp.astype(chosen, dtype=g.dtype), axis=axis, keepdims=True)
+    share = _restore(xp, g, axis, keepdims) / count
+    return xp.where(chosen, share, share * 0)
 
 
 def amax_jvp(xp, t, x, out, axis, keepdims):

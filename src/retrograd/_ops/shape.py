@@ -8,6 +8,8 @@ import numpy as np
 
 from .._core.numpy_namespace import numpy_namespace
 from .._core.primitive import behind, elementwise, linear, unmoved, vocabulary
+from .._native import turning
+from .._thresholds import NATIVE
 
 
 def _axis(axis, ndim):
@@ -215,6 +217,8 @@ def copy(xp, x):
 
 def _copied(x, order):
     """Copy; NumPy moves dtypes that are not its own one by one, and the same bits as integers ten times as quickly."""
+    if order == "C" and x.size >= NATIVE and (turned := turning.copied(x)) is not None:
+        return turned
     if x.dtype.kind == "V" and x.dtype.itemsize == 2 and not x.flags.c_contiguous:
         return x.view("u2").copy(order).view(x.dtype)
     return x.copy(order)

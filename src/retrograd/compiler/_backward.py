@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from typing import Any
 
@@ -16,8 +16,8 @@ from .._graph.node import Node
 from .._modes import current_mode, using
 from ..tensor import _base
 from ..tensor._base import LEAF, wrap
+from ._apart import Snapshot, one_at_a_time
 from ._derivatives import gradients_with_graph
-from ._recording import Snapshot
 from ._trees import swapped
 
 NDARRAY = np.ndarray
@@ -155,18 +155,19 @@ class Call:
         """Run a block in which what the call has changed is as it was, and may be changed again."""
         arrays, grads = self.before
         changed = [*self.record.found.writes, *self.record.found.grads] if arrays or grads else []
-        snapshots = [Snapshot(self.tensors[at]) for at in dict.fromkeys(changed)]
-        try:
-            for one in snapshots:
-                one.tensor._storage, one.tensor._extra = None, copy(one.extra)
-            for at, array in zip(self.record.found.writes, arrays, strict=True):
-                self.tensors[at]._array = array.copy("K")
-            for at, grad in zip(self.record.found.grads, grads, strict=True):
-                self.tensors[at]._need_extra().grad = grad
-            yield
-        finally:
-            for one in snapshots:
-                one.restore()
+        with one_at_a_time if changed else nullcontext():
+            snapshots = [Snapshot(self.tensors[at]) for at in dict.fromkeys(changed)]
+            try:
+                for one in snapshots:
+                    one.show(one.array, one.edge, copy(one.extra))
+                for at, array in zip(self.record.found.writes, arrays, strict=True):
+                    self.tensors[at]._array = array.copy("K")
+                for at, grad in zip(self.record.found.grads, grads, strict=True):
+                    self.tensors[at]._need_extra().grad = grad
+                yield
+            finally:
+                for one in snapshots:
+                    one.restore()
 
     def again(self, graph: bool) -> tuple[list[Any], list[Any]]:
         """Run the function in eager: its results that require gradients, and the tensors whose gradients are wanted."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
@@ -27,6 +26,7 @@ from .._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode, unique
 from .._tracebacks import hide
 from ..nn.utils.parametrize import _open as blocks_that_keep_weights
 from ..tensor._base import told_of_changes
+from ._apart import one_at_a_time
 from ._making import CutError, made_record
 from ._numbers import NumberNeededError, changed_numbers, differing
 from ._optimizers import NotYetError
@@ -44,7 +44,6 @@ ATTEMPTS = 4  # to record a function that has been split
 FEWEST = 4  # operations that make a region worth its guards
 NUMBERS = 4  # for which there was no record: it does not become an input of one
 OBJECTS = 3  # that a variable of a region may hold in turn, with a record for each
-_lock = threading.RLock()  # one recording at a time: tensors that others share hold traced arrays meanwhile
 _every: WeakSet[Compiled] = WeakSet()
 stance: ContextVar[str] = ContextVar("retrograd_compiler_stance", default="default")
 current_stance = stance.get
@@ -117,7 +116,7 @@ class Compiled:
         if self.split is not None and self._attempts >= ATTEMPTS:
             return self.split(*args, **kwargs)
         key = _signature(args, kwargs)
-        with _lock:
+        with one_at_a_time:
             for run in list(self.records):  # another thread may have made it meanwhile
                 if inside and run.record.stays_outside:
                     continue

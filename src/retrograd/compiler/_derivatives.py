@@ -17,6 +17,7 @@ import numpy as np
 
 from .. import autograd
 from .._modes import PLAIN, using
+from ._apart import one_at_a_time
 from ._traced import UnrecordableError
 from ._trees import swapped
 
@@ -68,11 +69,10 @@ def _first(
     record: Any, key: Any, wanted: Wanted, call: Any, parts: Sequence[Any], args: Any, in_eager: Callable[[], Any]
 ) -> Any:
     """Record the derivative and try it; return what eager gives."""
-    from ._compiled import _lock
     from ._runner import RETRY
     from ._verifying import Trial
 
-    with _lock, call.drawing_as_then():
+    with one_at_a_time, call.drawing_as_then():
         try:
             run = _recorded(record, wanted, call, parts, args)
             trial = Trial(run, PLAIN, args, {}, RETRY)

@@ -46,7 +46,7 @@ class Explanation:
             )
             lines += ["", what, *[f"  {reason}" for reason in self.reasons]]
             if self._split and not self.regions:
-                lines += [f"  and no part between has {FEWEST} operations or more, which would be compiled"]
+                lines += [f"no part of it is compiled: each has fewer than {FEWEST} operations, or is refused, too"]
         for region in self.regions:
             lines += ["", *str(region).splitlines()]
         return "\n".join(lines)

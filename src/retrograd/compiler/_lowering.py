@@ -328,7 +328,7 @@ def _arranged(step: Step, out: Value) -> list[Node] | None:
             if 0 not in shape:
                 parts.append((_part(out, shape, strides, at * out.strides[axis]), one))
             at += 1 if name == "stack" else shape[axis]
-    return [Map(part, ex.input(0, _computed(value)), [value], out) for part, value in parts] or None
+    return [Map(part, ex.input(0, computed(value)), [value], out) for part, value in parts] or None
 
 
 def _part(whole: Value, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Value:
@@ -338,7 +338,7 @@ def _part(whole: Value, shape: tuple[int, ...], strides: tuple[int, ...], offset
     return made
 
 
-def _computed(value: Value) -> str:
+def computed(value: Value) -> str:
     """Return the type in which the numbers of a value are computed with."""
     storage = STORAGE[value.dtype]
     return "f32" if storage in HALVES else storage

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from .._places import at_line
 from ..amp.grad_scaler import GradScaler
 from ..tensor._functions.generators import Generator, default_generator
 from ._guards import compile_guards
@@ -66,7 +67,7 @@ def made_record(
 def _need_pure(verdict: Verdict) -> None:
     if verdict.pure:
         return
-    place = "" if verdict.place is None else f" ({verdict.place[0]}:{verdict.place[1]})"
+    place = "" if verdict.place is None else f" ({at_line(*verdict.place)})"
     error = UnrecordableError(f"{verdict.reason}{place}")
     if verdict.at is not None:
         error.obstacle = Obstacle(verdict.at.lineno, verdict.at.col_offset)

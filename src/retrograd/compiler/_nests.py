@@ -20,8 +20,8 @@ from .._native import expression as ex
 from .._native.expression import I64, Expr
 from .._native.loops import COMBINE, Carried, Function, Loop, _expanded, start_of
 from .._native.loops import Step as Operation
-from .._native.trace import HALVES, STORAGE
-from ._lowering import Map, Node, Reduction, Store
+from .._native.trace import STORAGE
+from ._lowering import Map, Node, Reduction, Store, computed
 from ._program import Buffer, Value
 
 MOST = 400  # operations of a nest: LLVM takes longer than in proportion
@@ -212,7 +212,7 @@ class Nest:
         shape = node.out.shape if isinstance(node, Map) else node.operand.shape if isinstance(node, Reduction) else None
         if isinstance(node, Store):
             shape = node.target.shape
-        if shape is None:
+        if shape is None or (isinstance(node, Map) and node.out.buffer in self.made):  # another part of the same memory
             return None
         of_row = False
         axes = tuple(range(len(self.shape)))
@@ -467,7 +467,7 @@ class _Body:
             node = member.node
             if isinstance(node, Reduction):
                 total, type = totals[len(found)], types[len(found)]
-                value = self._read(node.operand, member, STORAGE[node.operand.dtype])
+                value = self._read(node.operand, member, computed(node.operand))
                 value = self._cast(value, type)
                 found.append(writer.operation(COMBINE[node.operation], type, total, value))
             elif isinstance(node, Map):
@@ -475,7 +475,7 @@ class _Body:
                 if node.out.buffer in self.kept or node.out.buffer in self.later:
                     self._write(node.out, member, value)
             else:
-                self._write(node.target, member, self._read(node.value, member, STORAGE[node.value.dtype]))
+                self._write(node.target, member, self._read(node.value, member, computed(node.value)))
         for loop_carried in reversed(carried):
             for one, value in zip(loop_carried, found, strict=True):
                 one.next = value
@@ -487,7 +487,7 @@ class _Body:
 
     def _type_of_total(self, node: Reduction, inner: list[Any]) -> str:
         """Return the type that a reduction is computed in: long sums of float32 take float64."""
-        type = STORAGE[node.operand.dtype]
+        type = computed(node.operand)
         length = math.prod(self.size(dim) for _, _, dim in inner)
         return "f64" if type == "f32" and node.operation == "sum" and length > 16 * LONG else type
 
@@ -509,7 +509,7 @@ class _Body:
         self.values, self.loads = {}, self.row_loads
         node = member.node
         if isinstance(node, Store):
-            self._write(node.target, member, self._read(node.value, member, STORAGE[node.value.dtype]))
+            self._write(node.target, member, self._read(node.value, member, computed(node.value)))
             return
         self.rows[node.out.buffer] = value = self._computed(node, member)
         if node.out.buffer in self.kept:
@@ -532,8 +532,6 @@ class _Body:
     def _read(self, value: Value, member: _Member, type: str) -> Any:
         if is_number(value):
             return Operation("const", type, (), value.constant.item())
-        if type in HALVES:
-            type = "f32"
         found = self.values.get(value.buffer, self.rows.get(value.buffer))
         if found is not None:
             return found

@@ -16,6 +16,7 @@ from .._modes import current_mode
 from .._places import describe, user_frame
 from ..tensor._base import wrap
 from ..tensor._functions.generators import default_generator
+from ._apart import is_alone
 from ._numbers import Number
 from ._program import Buffer, Step, Value, values_in
 from ._traced import COMPUTING, STANDING, Traced, TracedObject, UnrecordableError, bare, traced_namespace
@@ -39,6 +40,7 @@ class Recorder:
         self.inputs: list[Value] = []
         self.numbers: list[Value] = []  # further inputs, which are computed before every call
         self._buffers: dict[int, Buffer] = {}  # by the id of the array that owns the memory
+        self._given: dict[int, Any] = {}  # what owns the memory of inputs
         self._owners: dict[int, Traced] = {}
         self._kept: list[Any] = []  # so that ids stay what they are
         self._constants: dict[int, Value] = {}
@@ -56,14 +58,19 @@ class Recorder:
     def input(self, array: Any) -> Traced:
         """Return a traced array for one that is there before the call.
 
-        One that shares memory with another gets memory of its own here: in other calls they may lie apart.
+        One that shares memory with another gets memory of its own here: in other calls they may lie apart. All do if there are other
+        threads, which may look at it; but for what is part of other memory, into which no program writes.
         """
-        if id(_owner(array)) in self._buffers:
+        owner = _owner(array)
+        shares = id(owner) in self._given
+        self._given[id(owner)] = owner
+        if shares or not is_alone():
             apart = array.copy("K")
-            if apart.strides != array.strides:
+            if apart.strides == array.strides:
+                array = apart
+            elif shares:
                 raise UnrecordableError("two tensors from outside share memory")
-            array = apart
-            self.shared = True
+        self.shared |= shares
         traced = self._traced(array, "a", known=True)
         self.inputs.append(traced.value)
         return traced

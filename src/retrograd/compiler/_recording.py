@@ -32,6 +32,7 @@ from ..tensor._aliasing.views import GRAD, MULTIPLE, NO_GRAD, NOWHERE
 from ..tensor._base import LEAF, Extra, wrap
 from ..tensor._functions.generators import default_generator
 from ..tensor._recording.flat import EXACT
+from ._apart import Snapshot
 from ._numbers import Free, ScaleOf
 from ._optimizers import Stepped
 from ._program import Program, Step, Value, is_dynamic, may_refuse
@@ -85,6 +86,9 @@ class Recorded:
         self.tensors: list[Any] = []  # the inputs: those that were given, behind them gradients that they had
         self.owners: list[int] = []  # whose gradients these are
         self.writes: dict[int, int] = {}  # by how many writes the version of an input advances
+        self.before_call: dict[int, int] | None = (
+            None  # the same up to the first optimizer that is called, which may raise
+        )
         self.after: list[tuple[Any, Any, Any]] = []  # what is called after the program, with its arguments
         self.grads: dict[int, int | None] = {}  # inputs that have another `.grad`: its place among the results, or None
         self.optimizers: list[Stepped] = []  # whose steps can be part of the program
@@ -138,20 +142,6 @@ class _Inner(_Unprepared):
 
     def _touched(self) -> Any:
         raise UnrecordableError("backward goes through a tensor whose graph began before the call")
-
-
-class Snapshot:
-    """What is put back of a tensor after a recording."""
-
-    __slots__ = ("array", "edge", "extra", "storage", "tensor")
-
-    def __init__(self, tensor: Any) -> None:
-        self.tensor = tensor
-        self.array, self.edge, self.extra, self.storage = tensor._array, tensor._edge, tensor._extra, tensor._storage
-
-    def restore(self) -> None:
-        tensor = self.tensor
-        tensor._array, tensor._edge, tensor._extra, tensor._storage = self.array, self.edge, self.extra, self.storage
 
 
 def reason_against(tensor: Any) -> str | None:
@@ -248,8 +238,8 @@ class _Session:
                 _base.materialise(tensor)
         self.before = [Snapshot(tensor) for tensor in self.tensors]
         try:
-            for tensor in self.tensors:
-                self._trace(tensor)
+            for one in self.before:
+                self._trace(one)
             for at, owner in enumerate(found.owners, len(self.tensors) - len(found.owners)):
                 self.tensors[owner]._extra.grad = self.tensors[at]
             for at in self.graded:
@@ -269,14 +259,10 @@ class _Session:
             if moved[0] and not recorder.draws:
                 raise UnrecordableError("random numbers are drawn in a way that is not recorded")
 
-    def _trace(self, tensor: Any) -> None:
-        array = tensor._array
-        tensor._array = self.recorder.input(np.asarray(array) if isinstance(array, np.generic) else array)
-        leaf = tensor._edge is LEAF
-        if tensor._edge is not None:
-            tensor._edge = LEAF
-        tensor._storage = None
-        tensor._extra = _Inner() if not leaf else Extra() if self.found.touches_grads else _Unprepared()
+    def _trace(self, one: Snapshot) -> None:
+        array = self.recorder.input(np.asarray(one.array) if isinstance(one.array, np.generic) else one.array)
+        extra = _Inner() if one.edge is not LEAF else Extra() if self.found.touches_grads else _Unprepared()
+        one.show(array, None if one.edge is None else LEAF, extra)
 
     # ---- what is called after the program ----
     def call_after(
@@ -311,6 +297,9 @@ class _Session:
             if one.optimizer is args[0]:
                 one.record(self.recorder)
                 return
+        if self.found.before_call is None:
+            stored = [(at, one._storage) for at, one in enumerate(self.tensors)]
+            self.found.before_call = {at: one.version for at, one in stored if one is not None and one.version}
         commits: list[tuple[Any, bool]] = []
         values = []
         for at in self.graded:

@@ -130,7 +130,12 @@ def runner(
         copies = "".join(f"a{at}.copy('K'), " for at in found.writes)
         held = "".join(f"None if (e := t{at}._extra) is None else e.grad, " for at in found.grads)
         lines.append(f"before = ({copies}), ({held})")
-    lines.append(f"found = program({', '.join([*[f'a{at}' for at in range(len(found.tensors))], *numbers])})")
+    call = f"found = program({', '.join([*[f'a{at}' for at in range(len(found.tensors))], *numbers])})"
+    if found.before_call:
+        written = "; ".join(f"wrote(t{at})" for at, count in found.before_call.items() for _ in range(count))
+        lines += ["try:", f"    {call}", "except Exception:", f"    {written}", "    raise"]
+    else:
+        lines.append(call)
     put_back = ["    streams.put_back()"] if found.gives_back else []
     lines += ["if found is None:", *put_back, "    return RETRY"]
     lines += _effect_lines(found)
@@ -390,7 +395,7 @@ def view_of(base: Any, steps: tuple[Any, ...], made_in: str, follows: bool) -> A
     result = wrap(replay(materialise(base), steps))
     register_view(base, result, steps, NO_GRAD if made_in == WITHOUT_GRADIENTS else PLAIN, made_in == MULTIPLE)
     if follows:
-        result._edge = replaying_node(result)
+        result._edge = replaying_node(result, base, steps)
     return result
 
 

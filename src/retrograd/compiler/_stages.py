@@ -158,7 +158,7 @@ class Stages:
         for operand in node.operands:
             self.read[operand.buffer] = max(at, self.read.get(operand.buffer, -1))
         for value in _made_by(node):
-            self.written[value.buffer] = at
+            self.written[value.buffer] = max(at, self.written.get(value.buffer, -1))  # parts of it may come early
 
     def _append(self, stage: Any, node: Node) -> None:
         self.stages.append(stage)
@@ -353,13 +353,13 @@ class Kernel:
         return make
 
 
-_arenas: dict[int, list[np.ndarray]] = {}
+arenas: dict[int, list[np.ndarray]] = {}  # by their size; those that no call uses
 
 
 def arena_of(size: int) -> tuple[Callable[[], np.ndarray], Callable[[np.ndarray], None]]:
     """Return what takes memory for the values between stages, and what gives it back."""
     size = max(1 << (size - 1).bit_length(), 4096)
-    kept = _arenas.setdefault(size, [])
+    kept = arenas.setdefault(size, [])
 
     def take() -> np.ndarray:
         try:
@@ -432,7 +432,10 @@ class Launch:
             lines.append(f"arena = {take}()")
             arrays.append("arena")
         lines += [
-            f"run = {free}.pop() if {free} else {make}()",
+            "try:",
+            f"    run = {free}.pop()",
+            "except IndexError:",
+            f"    run = {make}()",
             f"fine = run({', '.join(arrays)})",
             f"{free}.append(run)",
         ]

@@ -228,65 +228,77 @@ class RuleOptimizer(Optimizer):
         known: Any = None  # numbers and kind of which there is a plan with values
         kind: Any = None
         packed: dict[Any, bytes] = {}  # these values, as kernels read them
-        for param in group["params"]:
-            extra = param._extra
-            grad = None if extra is None else extra.grad
-            if grad is None:
-                continue
-            state = states.get(param)
-            if state:
-                buffers, numbers = prepare(param, state, options, shared)
-            else:
-                state = {}
-                buffers, numbers = prepare(param, state, options, shared)
-                if state:  # else the rule keeps nothing
-                    states[param] = state
-            slot = None
-            if frame is not None:
-                slot = slots.get(param)
-                if slot is None or slot.array is not param._array or not _same(slot.buffers, buffers):
-                    slot = self._make_slot(param, buffers)
-            array = grad._array
-            if slot is None or type(grad) not in PLANNED or array.dtype is not slot.dtype or array.shape != slot.shape:
-                calls.run()  # in the order of parameters
-                self._on_tensors(param, grad, state, buffers, numbers, maximize)
-                continue
-            if slot.kind is not kind or (numbers is not known and numbers != known):
-                known, kind = numbers, slot.kind
-                # torch's fused steps round once
-                half = kind[0] if kind[0] in HALVES and not group.get("fused") else None
-                plan = plan_for(rule, numbers, kind[1], maximize, half)
-                run, plain = plan.run, plan.numbers(numbers)
-                values = as_arrays(plain, kind[0])
-                packed = {}
-            if array.dtype is not kind[0]:
-                array = _real(array)
-            if slot.large:
-                array = array.reshape(-1)
-                if slot.plan is not plan:
-                    slot.adopt_kernel(plan, array, plain)
-                kernel = slot.kernel
-                if kernel is None and kind[0] in HALVES:
-                    calls.run()
+        begun: Any = None
+        try:
+            for param in group["params"]:
+                extra = param._extra
+                grad = None if extra is None else extra.grad
+                if grad is None:
+                    continue
+                state = states.get(param)
+                if state:
+                    buffers, numbers = prepare(param, state, options, shared)
+                else:
+                    state = {}
+                    buffers, numbers = prepare(param, state, options, shared)
+                    if state:  # else the rule keeps nothing
+                        states[param] = state
+                        begun = param
+                slot = None
+                if frame is not None:
+                    slot = slots.get(param)
+                    if slot is None or slot.array is not param._array or not _same(slot.buffers, buffers):
+                        slot = self._make_slot(param, buffers)
+                array = grad._array
+                if (
+                    slot is None
+                    or type(grad) not in PLANNED
+                    or array.dtype is not slot.dtype
+                    or array.shape != slot.shape
+                ):
+                    calls.run()  # in the order of parameters
                     self._on_tensors(param, grad, state, buffers, numbers, maximize)
                     continue
-                if kernel is None:
-                    plan.update([slot.parameter, array, *slot.others], plain)
+                if slot.kind is not kind or (numbers is not known and numbers != known):
+                    known, kind = numbers, slot.kind
+                    # torch's fused steps round once
+                    half = kind[0] if kind[0] in HALVES and not group.get("fused") else None
+                    plan = plan_for(rule, numbers, kind[1], maximize, half)
+                    run, plain = plan.run, plan.numbers(numbers)
+                    values = as_arrays(plain, kind[0])
+                    packed = {}
+                if array.dtype is not kind[0]:
+                    array = _real(array)
+                if slot.large:
+                    array = array.reshape(-1)
+                    if slot.plan is not plan:
+                        slot.adopt_kernel(plan, array, plain)
+                    kernel = slot.kernel
+                    if kernel is None and kind[0] in HALVES:
+                        calls.run()
+                        self._on_tensors(param, grad, state, buffers, numbers, maximize)
+                        continue
+                    if kernel is None:
+                        plan.update([slot.parameter, array, *slot.others], plain)
+                    else:
+                        scalars = kernel.plan.scalars
+                        if scalars not in packed:
+                            packed[scalars] = kernel.numbers(dict(zip(plan.names, plain, strict=True)))
+                        calls.add(kernel, array, packed[scalars])
                 else:
-                    scalars = kernel.plan.scalars
-                    if scalars not in packed:
-                        packed[scalars] = kernel.numbers(dict(zip(plan.names, plain, strict=True)))
-                    calls.add(kernel, array, packed[scalars])
-            else:
-                if slot.plan is not plan:
-                    slot.adopt(plan, self._workspace)
-                run(slot.parameter, array, *slot.scratch, *values)
-            storage = param._storage
-            if storage is None or storage.inference or storage.owner is None or storage.views is not None:
-                wrote(param)
-            else:
-                storage.version += 1
-                storage.code, storage.lasti = code, lasti
+                    if slot.plan is not plan:
+                        slot.adopt(plan, self._workspace)
+                    run(slot.parameter, array, *slot.scratch, *values)
+                storage = param._storage
+                if storage is None or storage.inference or storage.owner is None or storage.views is not None:
+                    wrote(param)
+                else:
+                    storage.version += 1
+                    storage.code, storage.lasti = code, lasti
+        except BaseException:
+            if begun is param and not self._zeros:  # its buffers are empty memory, and torch's do not exist yet
+                del states[begun]
+            raise
 
     def _make_slot(self, param: Any, buffers: tuple[Any, ...]) -> Slot | None:
         """Return what plans need of a parameter; None if its rule has to run on Tensors."""

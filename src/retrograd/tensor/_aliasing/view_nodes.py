@@ -209,12 +209,13 @@ def fit(g: Any, facts: InputFacts, out_levels: frozenset[Any], keep: frozenset[A
 
 
 # ---- nodes of views ----
-def replaying_node(view_tensor: Any) -> Any:
-    """Make the node of a view whose base was written."""
-    view = view_tensor._extra.view
-    edge, facts = edge_of(view.base), (tuple(view.base._array.shape), view.base._array.dtype)
-    levels = levels_of(view.base._array)
-    *before, last = _pieces(view.steps)
+def replaying_node(view_tensor: Any, base: Any = None, steps: tuple[Step, ...] = ()) -> Any:
+    """Make the node of a view whose base was written, or of one that steps make of a given tensor, which may be a view itself."""
+    if base is None:
+        base, steps = view_tensor._extra.view.base, view_tensor._extra.view.steps
+    edge, facts = edge_of(base), (tuple(base._array.shape), base._array.dtype)
+    levels = levels_of(base._array)
+    *before, last = _pieces(steps)
     for cls, steps in before:
         node = _replaying(cls, steps, edge, facts, levels)
         made = replay(np.broadcast_to(np.zeros((), facts[1]), facts[0]), steps)

@@ -227,7 +227,7 @@ DIRECT = {
     "getitem": "x0[(*p_index, ...)]",
     "reshape": "x0.reshape(p_shape)",
     "permute_dims": "x0.transpose(p_axes)",
-    "copy": "x0.copy()",
+    "copy": "x0.copy() if x0.size < SMALL else function(xp, x0)",
     "astype": "x0.astype(p_dtype) if x0.size < SMALL and x0.dtype.char in REAL and getattr(p_dtype, 'char', '-') in REAL else "
     "function(xp, x0, dtype=p_dtype)",
     "alias": "x0[...]",

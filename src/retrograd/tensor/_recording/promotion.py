@@ -10,6 +10,7 @@ import numpy as np
 from ... import _dtypes, _errors
 from ..._core import primitive as core
 from ..._core.arrays import LevelArray
+from ..._core.numpy_namespace import cast as cast_array
 from ..._graph.node import PYTHON_SCALARS
 
 
@@ -46,7 +47,7 @@ def cast(value: Any, dtype: np.dtype[Any]) -> Any:
         return value
     if dtype.num in _dtypes.STORED_NUMBERS:
         return core.vocabulary.astype(value, dtype=dtype)
-    return core.vocabulary.astype(value, dtype=dtype) if isinstance(value, LevelArray) else value.astype(dtype)
+    return core.vocabulary.astype(value, dtype=dtype) if isinstance(value, LevelArray) else cast_array(value, dtype)
 
 
 def misfit(shapes: list[tuple[int, ...]]) -> Exception:

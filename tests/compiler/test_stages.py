@@ -1,0 +1,201 @@
+"""Native programs: nests of loops, products and sums of all layouts and sizes, checks inside, threads, against eager."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+import retrograd as torch
+from retrograd._native import machine, threads
+from retrograd.compiler import _stages
+
+pytestmark = pytest.mark.skipif(not machine.is_available(), reason="needs llvmlite")
+
+SIZES = (1, 2, 7, 16, 17, 33)  # of vectors of 4, 8 and 16 lanes: less than one, whole ones, and some left over
+
+
+def check(function: Any, *args: Any) -> Any:
+    """Compare three compiled calls with eager; the last two have the same bits. Return the compiled function."""
+    compiled = torch.compile(function, fullgraph=True)
+    expected = function(*args)
+    found = [compiled(*args) for _ in range(3)]
+    for one in found:
+        torch.testing.assert_close(one, expected, equal_nan=True)
+    for one, other in zip(found[1], found[2], strict=True):
+        assert one.numpy().tobytes() == other.numpy().tobytes()
+    assert compiled._compiled.records
+    return compiled
+
+
+def layouts(rows: int, columns: int, dtype: Any) -> list[Any]:
+    """Return matrices of one shape: as they are, transposed, with steps between columns, and between rows."""
+    return [
+        torch.randn(rows, columns, dtype=dtype),
+        torch.randn(columns, rows, dtype=dtype).T,
+        torch.randn(rows, 2 * columns, dtype=dtype)[:, ::2],
+        torch.randn(2 * rows, columns + 3, dtype=dtype)[1::2, 2:-1],
+    ]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("rows", "inner", "columns"), [(1, 1, 1), (7, 3, 17), (33, 16, 2), (16, 33, 16), (2, 17, 33)])
+def test_products_of_all_layouts(rows: int, inner: int, columns: int, dtype: Any) -> None:
+    torch.manual_seed(0)
+    xs, ys = layouts(rows, inner, dtype), layouts(inner, columns, dtype)
+    bias = torch.randn(columns, dtype=dtype)
+
+    def function(*given: Any) -> Any:
+        found = [x @ y for x in given[:4] for y in given[4:8]]
+        return *found, *[torch.relu(one + given[8]) * 2 for one in found[:3]], (given[0] @ given[4]).T @ given[1]
+
+    check(function, *xs, *ys, bias)
+
+
+def test_batches_of_products() -> None:
+    torch.manual_seed(0)
+    a, b, c = torch.randn(3, 2, 5, 7), torch.randn(2, 7, 18), torch.randn(3, 1, 18, 5)
+
+    def function(a: Any, b: Any, c: Any) -> Any:
+        first = a @ b
+        return first, first @ c, (first @ c).softmax(-1) @ a, a.transpose(1, 2) @ b[0], (a @ b[:1]).sum(0)
+
+    check(function, a, b, c)
+
+
+@pytest.mark.parametrize("columns", SIZES)
+def test_reductions_of_all_axes(columns: int) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(5, 19, columns)
+
+    def function(x: Any) -> Any:
+        y = torch.exp(x * 0.5)
+        sums = [y.sum(axis, keepdim=keep) for axis in (0, 1, 2, (0, 1), (1, 2), (0, 2)) for keep in (False, True)]
+        return (
+            *sums, y.sum(), y.mean(1), x.amax(2), x.amin((0, 1)), (y - y.mean(-1, keepdim=True)).square().mean(-1), x.softmax(1),
+            x.transpose(0, 2).sum(0), (x.transpose(0, 2) * 2).log_softmax(0), (y > 1).all(0), (y > 2).any(2),
+        )  # fmt: skip
+
+    check(function, x)
+
+
+@pytest.mark.parametrize("rows", SIZES)
+@pytest.mark.parametrize("columns", SIZES)
+def test_maps_that_broadcast(rows: int, columns: int) -> None:
+    torch.manual_seed(0)
+    x, row, column = torch.randn(rows, columns), torch.randn(columns), torch.randn(rows, 1)
+
+    def function(x: Any, row: Any, column: Any) -> Any:
+        y = torch.tanh(x * row + column)
+        return (
+            y,
+            y.T + 1,
+            torch.where(y > 0, row, column),
+            torch.cat([y, x.flip(0)], 1),
+            y.reshape(-1) * 2,
+            torch.stack([x, y], 2),
+        )
+
+    check(function, x, row, column)
+
+
+def test_what_is_not_finite() -> None:
+    x = torch.tensor([[0.0, -0.0, float("inf"), -float("inf"), float("nan")] * 4, [1.0] * 20])
+
+    def function(x: Any) -> Any:
+        return x.amax(1), x.amin(0), x.sum(1), torch.relu(x), -x, x @ x.T, torch.maximum(x, -x), x.softmax(1)
+
+    compiled = check(function, x)
+    for one, other in zip(compiled(x)[3:5], function(x)[3:5], strict=True):
+        assert (one.signbit() == other.signbit())[~one.isnan()].all()
+
+
+def test_numbers_that_are_stored_before_they_are_read_elsewhere() -> None:
+    def function(x: Any, state: Any) -> Any:
+        before = state * 2
+        state.mul_(0.5).add_(x)
+        return before, state + 1, (state @ state.T).sum(0)
+
+    torch.manual_seed(0)
+    x = torch.randn(6, 6)
+    mine, eager = torch.ones(6, 6), torch.ones(6, 6)
+    compiled = torch.compile(function, fullgraph=True)
+    for _ in range(4):
+        torch.testing.assert_close(compiled(x, mine), function(x, eager))
+        torch.testing.assert_close(mine, eager)
+
+
+def test_a_check_that_fails_leaves_everything_as_it_was() -> None:
+    def function(x: Any, state: Any) -> Any:
+        y = x @ x.T
+        if y.sum() > 0:
+            state += y
+            if (state.sum() * 0 + x[0, 0]) > 0:
+                return state * 2
+            return state * 3
+        state -= 1
+        return state * 4
+
+    compiled = torch.compile(function)
+    mine, eager = torch.zeros(3, 3), torch.zeros(3, 3)
+    torch.manual_seed(0)
+    for turn in range(12):
+        x = torch.randn(3, 3) if turn % 3 else torch.zeros(3, 3)
+        torch.testing.assert_close(compiled(x, mine), function(x, eager))
+        torch.testing.assert_close(mine, eager)
+
+
+# ---- threads ----
+def step(x: Any, w: Any) -> Any:
+    h = torch.tanh(x @ w)
+    return (h @ w.T).softmax(1), h.sum(0), (h * 2).sum(1)
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Let threads share every stage that can be shared."""
+    if not threads.is_possible():
+        pytest.skip("needs Linux and x86-64")
+    monkeypatch.setattr(_stages, "SHARED", 1)
+    monkeypatch.setattr(_stages, "WORTH_WAKING", 1)
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_threads_give_the_same_bits(shared: Any, count: int) -> None:
+    torch.manual_seed(0)
+    x, w = torch.randn(65, 40), torch.randn(40, 33)
+    torch.set_num_threads(1)
+    alone = torch.compile(step)
+    for _ in range(2):
+        expected = alone(x, w)
+    torch.set_num_threads(count)
+    together = torch.compile(step)
+    for _ in range(60):
+        found = together(x, w)
+    for one, other in zip(found, expected, strict=True):
+        assert one.numpy().tobytes() == other.numpy().tobytes()
+
+
+def test_users_threads_call_one_program(shared: Any) -> None:
+    torch.set_num_threads(2)
+    compiled = torch.compile(step)
+    w = torch.randn(40, 33)
+    for _ in range(2):
+        compiled(torch.randn(65, 40), w)
+    wrong: list[bool] = []
+
+    def work(x: Any) -> None:
+        expected = compiled(x, w)[0].numpy().tobytes()
+        wrong.extend(compiled(x, w)[0].numpy().tobytes() != expected for _ in range(100))
+
+    users = [threading.Thread(target=work, args=(torch.randn(65, 40),)) for _ in range(4)]
+    for user in users:
+        user.start()
+    for user in users:
+        user.join()
+    assert len(wrong) == 400
+    assert not any(wrong)
