@@ -190,6 +190,38 @@ def check_replicas_of_shards(rank: int, size: int) -> None:
     torch.testing.assert_close(model.first.weight.grad.full_tensor(), plain.first.weight.grad, **CLOSE)
 
 
+class Mixed(nn.Module):
+    """Small parameters of two dtypes, a large one, and one without elements."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.small = nn.Sequential(nn.Linear(3, 5), nn.LayerNorm(5), nn.Linear(5, 4))
+        self.large = nn.Linear(4, 16384 * size, bias=False)
+        self.wide, self.none = nn.Linear(4, 2).double(), nn.Parameter(torch.empty(0, 3))
+
+    def forward(self, x: Any) -> Any:
+        y = self.small(x)
+        return self.large(y).square().mean() + self.wide(y.double()).square().sum() + self.none.sum()
+
+
+def check_small_parameters_travel_together(rank: int, size: int) -> None:
+    plain, model = Mixed(size), fully_shard(Mixed(size))
+    x, before = torch.ones(2, 3), d.group.WORLD.called
+    loss = model(x)
+    assert d.group.WORLD.called - before == 3  # gatherings: small ones of float32 and of float64, the large one
+    loss.backward()
+    assert d.group.WORLD.called - before == 6
+    plain(x).backward()
+    torch.testing.assert_close(loss, plain(x))
+    for name, one in model.named_parameters():
+        torch.testing.assert_close(one.grad.full_tensor(), plain.get_parameter(name).grad)
+    first, second = model.small[0].weight.grad.to_local(), model.small[0].bias.grad.to_local()
+    second_before = second.clone()
+    first.zero_()
+    assert torch.equal(second, second_before)
+
+
 def check_states_in_parts_and_whole(rank: int, size: int) -> None:
     plain, model = Net(), sharded(Net())
     optimizer = torch.optim.Adam(model.parameters(), 0.1)
@@ -417,8 +449,14 @@ def check_an_error_in_the_middle_is_forgotten(rank: int, size: int) -> None:
     assert "in the middle" in raised_by(lambda: loss_of(model, batches(size, 1)[0, rank]))
     handle.remove()
     model.reset_iter_state()
-    model.blocks[0].count.zero_()
     assert type(model.first.weight) is DTensor
+    handle = model.first.register_full_backward_pre_hook(fail)  # when the gradients of blocks are under way
+    assert "in the middle" in raised_by(lambda: loss_of(model, batches(size, 1)[0, rank]).backward())
+    handle.remove()
+    model.reset_iter_state()
+    model.zero_grad()
+    for block in model.blocks:
+        block.count.zero_()
     trained_alike(model, plain, rank, size, steps=2)
 
 

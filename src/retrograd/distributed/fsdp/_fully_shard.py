@@ -140,8 +140,8 @@ class FSDPModule:
         tree = _tree_of(self._fsdp_state)
         if tree.states[0] is not self._fsdp_state:
             raise RuntimeError("reset_iter_state() must be called on the root FSDP module")
-        for _, works in tree.reducing:
-            for _, work, *_ in works:
+        for work in (one[0] for *_, started in tree.reducing for one in started):
+            if work is not None:
                 work.wait()
         tree.reducing.clear()
         tree.order.clear()

@@ -10,6 +10,7 @@ from ..._modes import using
 from ...nn.parameter import make_parameter
 from ...tensor import Tensor
 from ...tensor._base import wrap
+from ...tensor._functions.joining import cat
 from .. import _collectives as c
 from .._buffers import _array_of, _module_of
 from .._reductions import ReduceOp
@@ -24,6 +25,7 @@ DTENSOR = (
 )
 
 
+SMALL = 1 << 16  # bytes that a process sends: below, starting a collective takes longer than copying
 _origins = itertools.count()
 
 
@@ -65,19 +67,16 @@ class ShardedParameter:
             module._parameters[name] = parameter
 
     # ---- whole ----
-    def start_gathering(self, dtype: Any) -> Any:
-        """Start to gather the parts; return what must be waited for."""
+    def sent(self, dtype: Any) -> Any:
+        """Return what this process sends to the others so that they have the whole: its part, as long as the longest, in a row."""
         part = self.sharded._local_tensor
-        with using(grad=False):
-            if dtype is not None and part.is_floating_point():
-                part = part.to(dtype)
-            sent = self._filled_up(part.movedim(self.dim, 0))
-            memory = self._memory(sent)
-            # into a tensor of its own on this memory: gathering is no write that a graph must hear of
-            return c.all_gather_into_tensor(wrap(memory), sent.reshape(-1), self.group, async_op=True)
+        if dtype is not None and part.is_floating_point():
+            part = part.to(dtype)
+        return self._filled_up(part.movedim(self.dim, 0)).reshape(-1)
 
-    def _memory(self, like: Any) -> Any:
-        array = _array_of(like)
+    def memory_for(self, sent: Any) -> Any:
+        """Return the memory of the whole, as an array in which the parts lie one after the other."""
+        array = _array_of(sent)
         if self.room is None or self.room.array.dtype != array.dtype:
             self.room = Room(math.prod(self.whole_shape), array.dtype, _module_of(array))
             seen = wrap(self.room.array.reshape(self.whole_shape)).narrow(0, 0, self.shape[self.dim])
@@ -120,21 +119,17 @@ class ShardedParameter:
         self.whole = self.room = None
 
     # ---- gradients ----
-    def start_reducing(self, dtype: Any, factor: float | None) -> Any:
-        """Take the gradient of the whole, and start to add it up over the processes; return what the shards' one is made of."""
+    def taken_gradient(self, dtype: Any) -> Any:
+        """Take the gradient of the whole, and return it as rows, one for each process."""
         grad, self.whole.grad = self.whole.grad, None
-        with using(grad=False):
-            if dtype is not None and dtype != grad.dtype:
-                grad = grad.to(dtype)
-            moved = grad.movedim(self.dim, 0)
-            if moved.shape[0] != self.whole_shape[0]:
-                filled = moved.new_zeros(self.whole_shape)
-                filled[: moved.shape[0]] = moved
-                moved = filled
-            given = moved.contiguous().reshape(-1)
-            out = given.new_empty(self.longest * self.row)
-            work = c.reduce_scatter_tensor(out, given, ReduceOp.SUM, self.group, async_op=True)
-        return self, work, out, given, factor
+        if dtype is not None and dtype != grad.dtype:
+            grad = grad.to(dtype)
+        moved = grad.movedim(self.dim, 0)
+        if moved.shape[0] != self.whole_shape[0]:
+            filled = moved.new_zeros(self.whole_shape)
+            filled[: moved.shape[0]] = moved
+            moved = filled
+        return moved.contiguous().reshape(self.group.size(), self.longest * self.row)
 
     def finish_reducing(self, out: Any, factor: float, all_reduce: bool) -> None:
         """Add what was reduced to the gradient of the shard."""
@@ -160,6 +155,67 @@ class ShardedParameter:
         hooks = self.sharded._extra.post_hooks
         for hook in list((hooks or {}).values()):
             hook(self.sharded)
+
+
+# ---- what processes send each other: that of a large parameter by itself, that of all small ones at once ----
+def start_gathering(parameters: list[ShardedParameter], dtype: Any) -> list[Any]:
+    """Start to make parameters whole; return what must be waited for."""
+    with using(grad=False):
+        return [_start_gathering(*several) for several in _bundles(parameters, [one.sent(dtype) for one in parameters])]
+
+
+def _start_gathering(parameters: list[ShardedParameter], sent: list[Any]) -> Any:
+    group, memory = parameters[0].group, [one.memory_for(row) for one, row in zip(parameters, sent, strict=True)]
+    if len(parameters) == 1:
+        # into a tensor of its own on this memory: gathering is no write that a graph must hear of
+        return c.all_gather_into_tensor(wrap(memory[0]), sent[0], group, async_op=True)
+    joined = cat(sent)
+    came = joined.new_empty((group.size(), joined.numel()))
+    return Bundle(c.all_gather_into_tensor(came.reshape(-1), joined, group, async_op=True), came, memory)
+
+
+class Bundle:
+    """Small parameters that come together, and have to be put into their places."""
+
+    def __init__(self, work: Any, came: Any, memory: list[Any]) -> None:
+        self._work, self._came, self._memory = work, came, memory
+
+    def wait(self) -> None:
+        """Wait until they are here, and put them there."""
+        if self._work is not None:
+            self._work.wait()
+        came, begin = _array_of(self._came), 0
+        for place in self._memory:
+            rows = place.reshape(len(came), place.size // len(came))
+            rows[...] = came[:, begin : begin + rows.shape[1]]
+            begin += rows.shape[1]
+
+
+def start_reducing(parameters: list[ShardedParameter], dtype: Any) -> list[Any]:
+    """Take the gradients of whole parameters, and start to add them up over the processes.
+
+    Returns what must be waited for, what is sent until then, and for each parameter what its shard gets.
+    """
+    started = []
+    with using(grad=False):
+        for several, rows in _bundles(parameters, [one.taken_gradient(dtype) for one in parameters]):
+            given = (rows[0] if len(rows) == 1 else cat(rows, 1)).reshape(-1)
+            out = given.new_empty(given.numel() // several[0].group.size())
+            work = c.reduce_scatter_tensor(out, given, ReduceOp.SUM, several[0].group, async_op=True)
+            shares = out.split([row.shape[1] for row in rows])
+            started.append((work, given, list(zip(several, shares, strict=True))))
+    return started
+
+
+def _bundles(parameters: list[ShardedParameter], rows: list[Any]) -> list[tuple[list[ShardedParameter], list[Any]]]:
+    """Divide parameters, with what is sent of each, into those that are sent together."""
+    found: dict[Any, tuple[list[ShardedParameter], list[Any]]] = {}
+    for at, (one, row) in enumerate(zip(parameters, rows, strict=True)):
+        is_small = row.numel() * row.element_size() < SMALL
+        several = found.setdefault(row.dtype if is_small else at, ([], []))
+        several[0].append(one)
+        several[1].append(row)
+    return list(found.values())
 
 
 def managed_parameters(modules: list[Any], ignored: set[Any], is_other: Any) -> list[tuple[list[tuple[Any, str]], Any]]:
@@ -189,4 +245,4 @@ def managed_parameters(modules: list[Any], ignored: set[Any], is_other: Any) -> 
     return list(found.values())
 
 
-__all__ = ["ShardedParameter", "managed_parameters"]
+__all__ = ["ShardedParameter", "managed_parameters", "start_gathering", "start_reducing"]

@@ -5,7 +5,8 @@ Rule 1. Before a module's forward its parameters are gathered, after it they are
 Rule 2. When the gradient of one of its outputs arrives, they are gathered again, and the gathering of the module before it starts.
 Rule 3. When the gradients of all its parameters have come, they are reduced to the shards, while backward goes on. At most two modules'
         gradients are under way. When those of its inputs have come, the parameters are freed; at the end of backward at the latest.
-Rule 4. All processes must run the same modules in the same order: gatherings and reductions are paired by their order.
+Rule 4. Small parameters of a module travel together, in one gathering and one reduction; large ones by themselves, without copies.
+Rule 5. All processes must run the same modules in the same order: gatherings and reductions are paired by their order.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ...autograd.engine import queue_callback
 from ...autograd.grad_mode import is_grad_enabled
 from ...tensor import Tensor
 from ...utils._pytree import tree_flatten, tree_map, tree_unflatten
-from ._parameters import ShardedParameter
+from ._parameters import ShardedParameter, start_gathering, start_reducing
 
 UNDER_WAY = 2  # modules whose gradients are being reduced: more take more memory, fewer wait
 
@@ -28,7 +29,7 @@ class Tree:
     def __init__(self) -> None:
         self.states: list[State] = []
         self.order: list[State] = []  # of forwards, for which a backward may come
-        self.reducing: list[tuple[State, list[Any]]] = []
+        self.reducing: list[tuple[State, float, list[Any]]] = []
         self.is_last_backward = True
         self.end_queued = False
 
@@ -50,11 +51,13 @@ class Tree:
     def finish_reducing(self, left: int) -> None:
         """Wait for the oldest reductions, until so many modules' are left."""
         while len(self.reducing) > left:
-            state, works = self.reducing.pop(0)
-            for parameter, work, out, _, factor in works:
+            state, factor, started = self.reducing.pop(0)
+            for work, _, shares in started:
                 if work is not None:
                     work.wait()
-                parameter.finish_reducing(out, factor, state.all_reduces)
+                for parameter, share in shares:  # which is a gradient's own memory if it came alone
+                    own = share if len(shares) == 1 else share.clone()
+                    parameter.finish_reducing(own, factor, state.all_reduces)
 
 
 class State:
@@ -107,7 +110,7 @@ class State:
                 "FSDP parameters should be materialized from meta device before training, but some are still on it\n"
                 "Hint: module.to_empty(device='cpu'), then give the parameters their values."
             )
-        self.works = [one.start_gathering(self.policy.param_dtype) for one in self.parameters]
+        self.works = start_gathering(self.parameters, self.policy.param_dtype)
 
     def gather(self) -> None:
         """Make the parameters whole."""
@@ -241,8 +244,7 @@ class State:
         found = [one for one in self.parameters if one.whole is not None and one.whole.grad is not None]
         count = self.mesh.size()
         factor = 1.0 / (count if self.divisor is None else self.divisor)
-        works = [one.start_reducing(self.policy.reduce_dtype, factor) for one in found]
-        self.tree.reducing.append((self, works))
+        self.tree.reducing.append((self, factor, start_reducing(found, self.policy.reduce_dtype)))
         self.tree.finish_reducing(UNDER_WAY)
 
     def inputs_done(self) -> None:
