@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 HEAD = """
-import torch
+import retrograd as torch
 
 COUNT = 0
 SCALE = 1.5

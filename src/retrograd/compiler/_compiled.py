@@ -356,6 +356,8 @@ class CompiledRegion(Compiled):
         behind = {id(one) for one in found.behind}
         named = zip(self.outputs, found.result, strict=True)
         names = [name for name, value in named if any(id(one) in behind for one in tensors_in(value))]
+        if not names:  # what a view shows, which has no variable
+            return Obstacle(names=frozenset(self.outputs))
         return Obstacle(ends=frozenset(names))
 
     def _first(self, run: Any, mode: Any, key: Any, args: Any, kwargs: Any) -> Any:
