@@ -120,6 +120,7 @@ def test_an_interrupt_ends_the_processes_without_a_word(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # shells let what runs behind ignore it
     )
     assert job.stdout is not None
     assert [job.stdout.readline() for _ in range(2)] == ["here\n", "here\n"]

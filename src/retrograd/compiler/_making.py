@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
+from threading import active_count
 from typing import Any
 
 from .._places import at_line
@@ -126,7 +126,7 @@ def _numbers(
     for number in read:
         assert number.source.base is not None
         number.holder = number.source.base.read(function, args, kwargs)
-    if read and threading.active_count() > 1:  # other threads would see what stands for them
+    if read and active_count() > 1:  # other threads would see what stands for them
         raise NumberNeededError("a number of Python's, while other threads run", frozenset(one.key for one in read))
     numbers = [*verdict.numbers, *_scales(verdict)]
 
