@@ -109,26 +109,20 @@ class ProductStage:
         height = -(-share // self.tile_rows) * self.tile_rows
         out = self.product.out
         self.local = bool(self.nest.members) and out.buffer not in kept
-        low, high = writer.bounds() if parallel else (number(0), None)
+        bounds = writer.bounds() if parallel else None
         done = 0
         for span in _spans(self.length, vectors * lanes):
             for block in _spans(self.height, min(height, self.height)):
                 count = math.prod(self.product.batch) * span.count * block.count
-                self._items(low, high, done, count, span, block)
+                self._items(bounds, done, count, span, block)
                 done += count
         return done
 
-    def _items(self, low: Any, high: Any, first: int, count: int, span: _Span, block: _Span) -> None:
+    def _items(self, bounds: Any, first: int, count: int, span: _Span, block: _Span) -> None:
         """Write the loop over the items of blocks of one size: batches, in them spans of lanes, in them blocks of rows."""
         writer = self.writer
-        begin, end = number(first), number(first + count)
-        if high is not None:
-            begin = writer.early("imax", I64, low, begin)
-            end = writer.early("imin", I64, high, end)
-        index = writer.open(begin, end)
-        at = writer.early("sub", I64, index, number(first)) if first else index
-        where = _divided(writer, at, (*self.product.batch, span.count, block.count))
-        *batch, along, down = where
+        at = _item(writer, bounds, first, count)
+        *batch, along, down = _divided(writer, at, (*self.product.batch, span.count, block.count))
         self._block(batch, (along, span), (down, block))
         writer.close()
 
@@ -261,6 +255,16 @@ def _behind(writer: Writer, pointer: Any, index: Any, step: int) -> Any:
     return writer.early("offset", "ptr", pointer, writer.early("mul", I64, index, number(step)))
 
 
+def _item(writer: Writer, bounds: tuple[Any, Any] | None, first: int, count: int) -> Any:
+    """Open the loop over the items from `first` on, as far as they lie in the bounds of a call, and return which of them it is at."""
+    begin, end = number(first), number(first + count)
+    if bounds is not None:
+        begin = writer.early("imax", I64, bounds[0], begin)
+        end = writer.early("imin", I64, bounds[1], end)
+    index = writer.open(begin, end)
+    return writer.early("sub", I64, index, number(first)) if first else index
+
+
 def _divided(writer: Writer, at: Any, sizes: tuple[int, ...]) -> list[Any]:
     """Make of a number the indices of several dimensions, the last of which counts quickest."""
     found: list[Any] = []
@@ -325,17 +329,11 @@ class TurnStage:
         """Write the loops, and return how many items there are: blocks of rows that become lanes."""
         inner, length = self.sizes
         lanes, width = lanes_of(self.type), self.out.dtype.itemsize
-        low, high = writer.bounds() if parallel else (number(0), None)
+        bounds = writer.bounds() if parallel else None
         done = 0
         for span in _spans(length, lanes):
             count = math.prod(self.batch) * span.count
-            begin, end = number(done), number(done + count)
-            if high is not None:
-                begin = writer.early("imax", I64, low, begin)
-                end = writer.early("imin", I64, high, end)
-            index = writer.open(begin, end)
-            at = writer.early("sub", I64, index, number(done)) if done else index
-            *batch, along = _divided(writer, at, (*self.batch, span.count))
+            *batch, along = _divided(writer, _item(writer, bounds, done, count), (*self.batch, span.count))
             row, _ = _begin(writer, along, span)
             source = writer.pointer(self.source.value.buffer, self.source.value.offset)
             target = writer.pointer(self.out.buffer, 0)
@@ -414,17 +412,11 @@ class ColumnStage:
     def write(self, writer: Writer, kept: set[Buffer], parallel: bool) -> int:
         """Write the loops, and return how many items there are."""
         width = self.node.out.dtype.itemsize
-        low, high = writer.bounds() if parallel else (number(0), None)
+        bounds = writer.bounds() if parallel else None
         done = 0
         for span in _spans(self.length, COLUMNS * lanes_of(self.type)):
             count = math.prod(self.batch) * span.count
-            begin, end = number(done), number(done + count)
-            if high is not None:
-                begin = writer.early("imax", I64, low, begin)
-                end = writer.early("imin", I64, high, end)
-            index = writer.open(begin, end)
-            at = writer.early("sub", I64, index, number(done)) if done else index
-            *batch, along = _divided(writer, at, (*self.batch, span.count))
+            *batch, along = _divided(writer, _item(writer, bounds, done, count), (*self.batch, span.count))
             lane, _ = _begin(writer, along, span)
             source = writer.pointer(self.node.operand.buffer, self.node.operand.offset)
             target = writer.pointer(self.node.out.buffer, self.node.out.offset)

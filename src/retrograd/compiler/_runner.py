@@ -267,6 +267,7 @@ def _tensor_lines(record: Record, paths: list[str], places: Any, scope: dict[str
     found = record.found
     lines = _finding_lines(paths, found, scope)
     names: dict[int, str] = {}
+    scope["known"] = [None] * len(found.tensors)  # arrays that were looked at
     count = len(found.tensors) - len(found.owners)
     for at, tensor in enumerate(found.tensors):
         name = names[id(tensor)] = f"t{at}"
@@ -274,7 +275,8 @@ def _tensor_lines(record: Record, paths: list[str], places: Any, scope: dict[str
             owner = f"t{found.owners[at - count]}"
             lines += _refusing([f"{owner}._extra is None or {owner}._extra.hooked"])
             lines.append(f"{name} = {owner}._extra.grad")
-        lines += _one_tensor(at, name, tensor, found, scope)
+        stays = at < len(paths) and not paths[at].startswith(("args", "kwargs"))
+        lines += _one_tensor(at, name, tensor, found, scope, stays)
     if found.touches_grads:
         for at, tensor in enumerate(found.tensors[:count]):
             if tensor._edge is LEAF and at not in found.owners:
@@ -304,7 +306,8 @@ def _tensor_lines(record: Record, paths: list[str], places: Any, scope: dict[str
     return lines
 
 
-def _one_tensor(at: int, name: str, tensor: Any, found: Recorded, scope: dict[str, Any]) -> list[str]:
+def _one_tensor(at: int, name: str, tensor: Any, found: Recorded, scope: dict[str, Any], stays: bool) -> list[str]:
+    """Write what must hold of a tensor; one that `stays` is the same in most calls, and has the same array."""
     array = tensor._array
     scope[f"type{at}"], scope[f"d{at}"] = type(tensor), array.dtype
     lines = _refusing([f"type({name}) is not type{at}"])
@@ -312,20 +315,24 @@ def _one_tensor(at: int, name: str, tensor: Any, found: Recorded, scope: dict[st
     if not array.shape and at not in found.writes and at not in found.counted:  # which may be kept as a number
         scope[f"number{at}"] = array.dtype.type
         lines += [f"if type(a{at}) is number{at}:", f"    a{at} = asarray(a{at})"]
-    different = f"type(a{at}) is not ndarray or a{at}.dtype is not d{at} or a{at}.shape != {array.shape}"
+    different = [f"type(a{at}) is not ndarray or a{at}.dtype is not d{at} or a{at}.shape != {array.shape}"]
     if array.shape:
-        different += f" or a{at}.strides != {array.strides}"
+        different.append(f"a{at}.strides != {array.strides}")
+    if stays:  # an array is what it was when it was looked at
+        lines += [f"if a{at} is not known[{at}]:", *[f"    {line}" for line in _refusing([" or ".join(different)])]]
+        lines.append(f"    known[{at}] = a{at}")
+        different = []
     if tensor._edge is None:
-        different += f" or {name}._edge is not None"
+        different.append(f"{name}._edge is not None")
     elif tensor._edge is LEAF and found.touches_grads:
-        different += f" or {name}._edge is not LEAF"
+        different.append(f"{name}._edge is not LEAF")
     else:
-        different += f" or {name}._edge is None"
+        different.append(f"{name}._edge is None")
     if at in found.writes:
         owner = f"(m{at} := a{at} if a{at}.base is None else a{at}.base)"  # of its memory, all of which it must show
-        different += f" or type({owner}) is not ndarray or m{at}.base is not None or m{at}.nbytes != {array.nbytes}"
-        different += f" or not a{at}.flags.writeable"
-    lines += _refusing([different])
+        different.append(f"type({owner}) is not ndarray or m{at}.base is not None or m{at}.nbytes != {array.nbytes}")
+        different.append(f"not a{at}.flags.writeable")
+    lines += _refusing([" or ".join(different)])
     lines += _refusing([f"(s := {name}._storage) is not None and s.inference"]) if not found.inference else []
     return lines
 
