@@ -119,3 +119,30 @@ def test_sizes_of_nothing_and_of_one() -> None:
     for n in (4, 0, 1, 4, 2, 0, 1):
         x = torch.randn(n, 12)
         torch.testing.assert_close(value_and_gradient(compiled, x), value_and_gradient(function, x))
+
+
+@native
+def test_regions_and_derivatives_of_derivatives_serve_all_sizes() -> None:
+    said = []
+
+    def told(x: Any) -> Any:
+        y = (x.sin() * 2 + 1).exp().mean()
+        said.append(x.shape[0])  # divides the function
+        return y + (x.cos() * 3 - x).square().mean()
+
+    cubed = torch.compile(lambda x: (x.sin() * x.exp() + x).square().mean(), dynamic=True)
+    divided = torch.compile(told, dynamic=True)
+    compiled = []
+    for n in (20, 20, 20, 35, 35, 35, 50, 50, 50):
+        x = torch.linspace(-1, 1, n, requires_grad=True)
+        before = machine.Made.compiled + machine.Made.read
+        torch.testing.assert_close(divided(x), told(x))
+        sides = []
+        for function in (cubed, cubed._torchdynamo_orig_callable):
+            (g,) = torch.autograd.grad(function(x), x, create_graph=True)
+            sides.append([g.detach(), *torch.autograd.grad(g.square().sum(), x)])
+        torch.testing.assert_close(*sides)
+        compiled.append(machine.Made.compiled + machine.Made.read - before)
+    assert sum(compiled[:3]) > 0
+    assert compiled[3:] == [0] * 6
+    assert said == [n for n in (20, 20, 20, 35, 35, 35, 50, 50, 50) for _ in range(2)]

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from .._core.fused import fused
-from .._core.numpy_namespace import numpy_namespace
+from .._core.numpy_namespace import DENSITY, numpy_namespace
 from .._core.primitive import elementwise
 from .._native.program import NATIVE, formula
 from . import elementwise as e
@@ -82,7 +82,7 @@ mish_back = elementwise(
 
 
 # ---- gelu: x times the normal distribution function, or an approximation of it by tanh ----
-ROOT, DENSITY = math.sqrt(2 / math.pi), 1 / math.sqrt(2 * math.pi)
+ROOT = math.sqrt(2 / math.pi)
 CUBIC = 0.044715
 
 

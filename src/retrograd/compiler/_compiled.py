@@ -228,11 +228,11 @@ class Compiled:
         if isinstance(error, UnknownError):  # what is given or returned
             self.split = self._around(error)
         elif (obstacle := error.obstacle or obstacle_of(error, self.function)) is not None:
-            self.split = split(self.function, obstacle)
+            self.split = split(self.function, obstacle, self.dynamic)
 
     def _around(self, error: UnknownError) -> Callable[..., Any] | None:
         """Split the function so that what cannot be given to a record, or returned by one, is left to Python."""
-        return None if error.is_result else split(self.function, None)
+        return None if error.is_result else split(self.function, None, self.dynamic)
 
     def _refuse(self, mode: Any, key: Any, reason: str) -> None:
         """Send a call to eager, and those like it."""
@@ -302,8 +302,10 @@ class CompiledRegion(Compiled):
 
     limit = 8
 
-    def __init__(self, function: Callable[..., Any], inputs: list[str], outputs: list[str]) -> None:
-        super().__init__(function)
+    def __init__(
+        self, function: Callable[..., Any], inputs: list[str], outputs: list[str], dynamic: bool | None
+    ) -> None:
+        super().__init__(function, dynamic=dynamic)
         self.inputs, self.outputs = inputs, outputs
         self.as_it_is = False  # it is too small, or there is nothing that can be compiled
         self._numbers: dict[str, set[Any]] = {}  # by the variable: numbers for which there was no record
@@ -313,7 +315,7 @@ class CompiledRegion(Compiled):
         if self.split is None and (mode is None or mode.recording is None):
             changing = self._changing(args)
             if changing:
-                self.split = split(self.function, Obstacle(names=changing))
+                self.split = split(self.function, Obstacle(names=changing), self.dynamic)
                 self._attempts = ATTEMPTS
                 self.as_it_is = self.split is None
                 return self._in_parts(args, kwargs)
@@ -347,7 +349,7 @@ class CompiledRegion(Compiled):
             named = [*zip(self.inputs, args, strict=True), *zip(self.outputs, result, strict=True)]
             strange = frozenset([name for name, value in named if not is_known(value)])
             if strange:
-                self.split = split(self.function, Obstacle(names=strange))
+                self.split = split(self.function, Obstacle(names=strange), self.dynamic)
                 self._attempts = ATTEMPTS
             self.as_it_is = self.split is None and not self.records and self._attempts > 1
         return result

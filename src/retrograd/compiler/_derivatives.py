@@ -18,6 +18,7 @@ import numpy as np
 from .. import autograd
 from .._modes import PLAIN, using
 from ._apart import one_at_a_time
+from ._sizes import read_from_memory
 from ._traced import UnrecordableError
 from ._trees import swapped
 
@@ -106,7 +107,7 @@ def _recorded(record: Any, wanted: Wanted, call: Any, parts: Sequence[Any], args
             paths.setdefault(id(tensor), (path, tensor))
     count = len(paths)
     paths |= {id(one): ("", one) for one in captured}
-    with using(grad=True, recording=None, transforms=()):
+    with using(grad=True, recording=None, transforms=()), read_from_memory(record.reads_sizes):
         tensors = [one for _, one in paths.values()]
         found = record_call(lambda _: function(given, seeds), tensors, count, patterns=wanted.patterns)
         made = Record(function, found, count, lambda function, args, kwargs: True)

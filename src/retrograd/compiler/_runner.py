@@ -26,6 +26,7 @@ from ._groups import grouped
 from ._guards import same
 from ._recorder import Streams
 from ._recording import Recorded, stop_at_optimizers
+from ._sizes import are_read
 from ._trees import check_lines, rebuilt
 
 NDARRAY = np.ndarray
@@ -45,6 +46,7 @@ class Record:
         self.takes_steps = hosted or any(one.used for one in found.optimizers)
         views = any(out.kind not in ("given", "made") for out in found.outputs.values())
         self.stays_outside = self.has_effects or found.touches_grads or views  # it is not for the inside of transforms
+        self.reads_sizes = are_read()  # see Note [Sizes] in `_sizes.py`
         found.forward = grouped(found.forward)
         self.program = found.forward.function("a compiled function")
         self.backwards: dict[

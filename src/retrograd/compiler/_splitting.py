@@ -99,8 +99,11 @@ def function_of(callee: Any) -> Any:
     return callee.__func__ if isinstance(callee, MethodType) else callee
 
 
-def split(callee: Any, obstacle: Obstacle | None) -> Callable[..., Any] | None:
-    """Return a function that does what another does, with parts of it compiled; None if it cannot be split."""
+def split(callee: Any, obstacle: Obstacle | None, dynamic: bool | None = None) -> Callable[..., Any] | None:
+    """Return a function that does what another does, with parts of it compiled; None if it cannot be split.
+
+    `dynamic` is what `torch.compile` was given.
+    """
     function = function_of(callee)
     if not isinstance(function, FunctionType) or type(function.__globals__) is not dict:
         return None
@@ -113,9 +116,9 @@ def split(callee: Any, obstacle: Obstacle | None) -> Callable[..., Any] | None:
         return None
     if not isinstance(syntax.node, ast.FunctionDef) or not _can_be_written_again(syntax.node, function):
         return None
-    made = Split(function, syntax, obstacle)
+    made = Split(function, syntax, obstacle, dynamic)
     if obstacle is not None and obstacle.ends and len(made.regions) < 2:  # one statement computes both
-        made = Split(function, syntax, Obstacle(names=obstacle.ends))
+        made = Split(function, syntax, Obstacle(names=obstacle.ends), dynamic)
     if not made.divides or not (made.regions or made.calls):
         return None
     return made.for_callee(callee)
@@ -141,10 +144,11 @@ def _can_be_written_again(node: ast.FunctionDef, function: FunctionType) -> bool
 class Split:
     """A function that is written again. See Note [Regions of a function]."""
 
-    def __init__(self, function: FunctionType, syntax: Syntax, obstacle: Obstacle | None) -> None:
+    def __init__(self, function: FunctionType, syntax: Syntax, obstacle: Obstacle | None, dynamic: bool | None) -> None:
         node = syntax.node
         assert isinstance(node, ast.FunctionDef)
         self.function, self.node, self.owner, self.obstacle = function, node, syntax.owner, obstacle
+        self.dynamic = dynamic
         self.regions: list[Region] = []
         self.calls = 0  # of what may be compiled for itself, in plain statements
         self.divides = obstacle is None or not obstacle.line  # whether what stands in the way was found
@@ -337,7 +341,7 @@ class Split:
 
         if len(self.callees) >= MOST_CALLEES:
             self.callees.clear()
-        made = compiled(callee)
+        made = compiled(callee, dynamic=self.dynamic)
         self.callees[id(callee)] = callee, made
         return made
 
@@ -422,7 +426,8 @@ class _Variant:
         function, self.cells = region.function(given)
         self.arguments = [at for at, is_given in enumerate(given) if is_given]
         self.kept = [at for at, is_given in enumerate(given) if not is_given]
-        self.compiled = CompiledRegion(function, [region.inputs[at] for at in self.arguments], region.outputs)
+        names = [region.inputs[at] for at in self.arguments]
+        self.compiled = CompiledRegion(function, names, region.outputs, region.split.dynamic)
         self.function, self.run = function, compiled(function, inner=self.compiled)
         self.depth = 0  # of calls inside of calls
         region.every.append(self.compiled)
