@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from enum import EnumMeta
 from typing import Any, NamedTuple
 
 from retrograd import return_types
@@ -246,6 +247,8 @@ SIMPLE = re.compile(r"(?:int|bool|float|str|None|Any|complex|tuple\[int, \.\.\.\
 def inspected(function: Any, *, method: bool) -> Overload | None:
     """Return the form that the source gives a function, or None for what has no signature."""
     plain = getattr(function, "__wrapped__", function)
+    if isinstance(plain, EnumMeta):  # whose signature differs from one Python to the next
+        return Overload(("value: Any",), "Any")
     try:
         found = inspect.signature(plain)
     except (TypeError, ValueError):

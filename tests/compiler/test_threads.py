@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -175,3 +177,26 @@ def test_threads_that_train_one_model_and_watch_it() -> None:
     watching.join()
     assert problems == [None]
     assert not wrong
+
+
+ASKING = """
+import gc, threading
+from retrograd.compiler._apart import is_alone
+
+class Ring:
+    def __init__(self):
+        self.itself, self.local = self, threading.local()
+        self.local.value = 1
+
+gc.set_threshold(1)
+for _ in range(2000):
+    gc.disable()
+    Ring()
+    gc.enable()
+    assert is_alone()
+"""
+
+
+def test_the_collector_may_run_while_threads_are_counted() -> None:
+    """CPython's list of threads is locked while it is read; freeing a `threading.local` wants the lock, too."""
+    subprocess.run([sys.executable, "-c", ASKING], check=True, timeout=120)

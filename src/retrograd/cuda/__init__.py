@@ -95,7 +95,7 @@ class device:  # noqa: N801 - torch's name
     Example:
         >>> if torch.cuda.is_available():
         ...     with torch.cuda.device(0):
-        ...         torch.ones(2, device="cuda")
+        ...         x = torch.ones(2, device="cuda")
     """
 
     def __init__(self, device: Any) -> None:

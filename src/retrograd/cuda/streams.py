@@ -18,7 +18,7 @@ class Stream:
     Example:
         >>> if torch.cuda.is_available():
         ...     with torch.cuda.stream(torch.cuda.Stream()):
-        ...         torch.ones(2, device="cuda").sum()
+        ...         total = torch.ones(2, device="cuda").sum()
     """
 
     def __init__(self, device: Any = None, priority: int = 0, *, _held: Any = None) -> None:
