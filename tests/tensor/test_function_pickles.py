@@ -80,6 +80,13 @@ def test_every_public_function_is_pickled(space: str) -> None:
     assert not failed
 
 
+def test_a_function_with_two_homes_is_one_object() -> None:
+    for home in ("serialization", "random", "utils.dlpack"):
+        module = importlib.import_module(f"retrograd.{home}")
+        for name in {*module.__all__} & {*retrograd.__all__}:
+            assert getattr(module, name) is getattr(retrograd, name), name
+
+
 @pytest.mark.oracle
 @pytest.mark.parametrize("space", SPACES)
 def test_torch_has_every_name_that_is_saved(space: str) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..._dtypes import uint8
 from ..._warnings import warn
-from ...overrides import declared
+from ...overrides import declared, refusing
 from .._storage.storages import UntypedStorage, storage_on
 from .._storage.typed_storages import OLD_STORAGES, typed_storage
 from . import options as options
@@ -80,6 +80,7 @@ def _trusting_class(module: Any) -> Any:
     return Unpickler
 
 
+@refusing
 @declared(seen=False)
 def load(
     f: Any,

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ... import _device, _dtypes, _size
-from ...overrides import declared
+from ...overrides import declared, refusing
 from .._object.devices import on_host
 from .._object.return_types import NamedResult
 from .._storage.storages import UntypedStorage
@@ -222,6 +222,7 @@ def pickler_class(module: Any) -> Any:
 
 
 # ---- files ----
+@refusing
 @declared(seen=False)
 def save(
     obj: Any,

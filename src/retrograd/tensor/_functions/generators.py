@@ -12,7 +12,7 @@ from ... import _random
 from ..._device import device as device_type
 from ..._modes import Block, read_mode
 from ..._tracebacks import guarded
-from ...overrides import declared
+from ...overrides import declared, refusing
 from .. import _base
 from .._base import wrap
 
@@ -97,6 +97,7 @@ def chosen(name: str, generator: Any) -> Any:
     return generator if recording is None else recording.generator(generator)
 
 
+@refusing
 @declared(seen=False)
 def manual_seed(seed: Any) -> Generator:
     """Restart the default stream of random numbers from a seed.
@@ -118,18 +119,21 @@ def manual_seed(seed: Any) -> Generator:
     return default_generator
 
 
+@refusing
 @declared(seen=False)
 def seed() -> int:
     """Start the default stream from a seed of the system."""
     return default_generator.seed()
 
 
+@refusing
 @declared(seen=False)
 def initial_seed() -> int:
     """Return the seed of the default stream."""
     return default_generator.initial_seed()
 
 
+@refusing
 @declared(seen=False)
 def get_rng_state() -> Any:
     """Return the state of the default stream of random numbers, as bytes in a tensor.
@@ -144,6 +148,7 @@ def get_rng_state() -> Any:
     return default_generator.get_state()
 
 
+@refusing
 @declared(seen=False)
 def set_rng_state(new_state: Any) -> None:
     """Bring the default stream of random numbers back to a state.

@@ -11,7 +11,7 @@ from ... import _dtypes, _errors
 from ..._core.arrays import LevelArray
 from ..._device import device as device_type
 from ..._warnings import warn
-from ...overrides import declared
+from ...overrides import declared, refusing
 from .. import _base
 from .._functions.creation import as_dtype, finish, from_numpy, tensor
 
@@ -128,6 +128,7 @@ def _imported(source: Any) -> Any:
     return finish(array if array.flags.writeable else np.asarray(_Memory(array)))
 
 
+@refusing
 @declared(seen=False, forms="function")
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:
     """Make a tensor on the memory of another library's array, or on a copy of it."""
@@ -175,6 +176,7 @@ def _nested(array: Any) -> Any:
     return [_nested(row) for row in array] if array.ndim else array[()]
 
 
+@refusing
 @declared(seen=False, forms="function")
 def to_dlpack(tensor: Any) -> Any:
     """Export a tensor's memory as a capsule, which `from_dlpack` takes once."""
