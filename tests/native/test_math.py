@@ -77,6 +77,22 @@ def test_any_angle_is_reduced_exactly(name: str) -> None:
             )
 
 
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_blocks_with_and_without_large_angles_agree(name: str, dtype: type) -> None:
+    """A block that has no large angle is gone over by a loop of its own: every angle has the bits that it has beside large ones."""
+    draw = np.random.default_rng(0)
+    near, far = draw.uniform(-100, 100, 20_001).astype(dtype), draw.uniform(-1e30, 1e30, 20_001).astype(dtype)
+    some = near.copy()
+    some[9000] = far[9000]
+    run = kernel(name)
+    alone, large, mixed = run(near), run(far), run(some)
+    assert (run(np.where(np.arange(near.size) % 2, near, far))[1::2] == alone[1::2]).all()
+    assert (np.delete(mixed, 9000) == np.delete(alone, 9000)).all()
+    assert mixed[9000] == large[9000]
+    assert np.abs(large - getattr(np, name)(far.astype(np.float64))).max() <= 4 * np.spacing(np.abs(large).max())
+
+
 def test_powers_in_float64_are_within_two_units_of_mpmath() -> None:
     mp = pytest.importorskip("mpmath")
     draw = np.random.default_rng(0)

@@ -222,7 +222,7 @@ def _half_turn(x: Expr) -> tuple[Expr, Expr]:
     part = select(equal(whole, 0.0), x, x - whole)  # zero keeps its sign
     size = absolute(part)
     far = size > 0.25
-    angle = Angle(select(far, 0.5 - size, size) * (2 * HALF_PI[0]), None, x)
+    angle = Angle(select(far, 0.5 - size, size) * (2 * HALF_PI[F64][0]), None, x)
     sine, cosine = (high + low for high, low in (sine_near_0(angle, F64), cosine_near_0(angle, F64)))
     return copysign(select(far, cosine, sine), part), select(far, sine, cosine)
 
