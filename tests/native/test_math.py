@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
+from retrograd._core.numpy_namespace import numpy_namespace
 from retrograd._native import machine
 from retrograd._native.math import FUNCTIONS, NARROW
+from retrograd._native.program import formula
 from tools.check_math import exact, kernel, measure_doubles, units_off
 
 pytestmark = pytest.mark.skipif(not machine.is_available(), reason="kernels need llvmlite")
@@ -75,6 +78,23 @@ def test_any_angle_is_reduced_exactly(name: str) -> None:
             assert abs(mp.mpf(found) - right) <= 2 * mp.mpf(np.spacing(abs(float(right)))), (
                 f"{name}({at!r}) is {found!r}"
             )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["exact_gelu", "exact_gelu_slope"])
+def test_what_half_precision_computes_by_shorter_polynomials_is_rounded_as_float64_is(name: str, dtype: str) -> None:
+    """Every number there is: the result is not farther from the exact one than its rounding takes it, but for a twentieth."""
+    kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else np.float16
+    x = np.arange(1 << 16, dtype=np.uint16).view(kind)
+    x = x[np.isfinite(x.astype(np.float32))]
+    compiled = formula(lambda xp, x: getattr(xp, name)(x))
+    found, right = compiled.large(numpy_namespace, (x,), {}).astype(np.float64), exact(name, x)
+    about = ml_dtypes.finfo(kind)
+    exponent = np.frexp(np.maximum(np.abs(right), float(about.smallest_normal)))[1] - 1
+    off = np.abs(found - right) / np.ldexp(float(about.eps), exponent)
+    assert off.max() <= 0.55, f"{name}({x[off.argmax()]!r}) is {off.max()} units off"
+    ends = compiled.large(numpy_namespace, (np.tile(np.array([np.nan, np.inf, -np.inf], kind), 4000),), {})
+    assert np.isnan(ends[[0, 2]]).all()
 
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])

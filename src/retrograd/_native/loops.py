@@ -16,7 +16,7 @@ and a body. There is nothing about a target in them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, Final
@@ -168,7 +168,7 @@ class _Lowering:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.w = _Writer()
-        expanded = _expanded([o.value for o in kernel.outputs])
+        expanded = _expanded([o.value for o in kernel.outputs], _rounded_next(kernel.outputs))
         if kernel.form == "rows":
             expanded = _with_quick_extremes(expanded)
         self.outputs = [
@@ -569,15 +569,28 @@ class _Lowering:
         w.at = outsides[0]
 
 
-def _expanded(results: Sequence[Expr]) -> list[Expr]:
-    """Write functions of `math` out."""
-    from .math import FUNCTIONS
+def _rounded_next(outputs: Sequence[Output]) -> set[Expr]:
+    """Return the calls whose results are rounded to half precision, after products and choices at most."""
+    order = ex.nodes_of(*[o.value for o in outputs])
+    precise = {o.value for o in outputs if o.operand.storage not in ("f16", "bf16")}
+    for node in reversed(order):  # what uses a value comes before it
+        if node.op == "rounded" or (node.op in ("mul", "neg") and node not in precise):
+            continue
+        chosen = node.op == "select" and node not in precise
+        precise.update(node.args[:1] if chosen else node.args)
+    return {node for node in order if node.op == "call" and node not in precise}
+
+
+def _expanded(results: Sequence[Expr], rounded: Collection[Expr] = ()) -> list[Expr]:
+    """Write functions of `math` out; those that are `rounded` next in the form for half precision, if there is one."""
+    from .math import FUNCTIONS, HALF
 
     done: dict[Expr, Expr] = {}
     for node in ex.nodes_of(*results):
         args = tuple(done[a] for a in node.args)
         if node.op == "call":
-            done[node] = _expanded([FUNCTIONS[node.detail](*args)])[0]
+            function = HALF.get(node.detail, FUNCTIONS[node.detail]) if node in rounded else FUNCTIONS[node.detail]
+            done[node] = _expanded([function(*args)])[0]
         else:
             done[node] = node if args == node.args else ex.node(node.op, args, node.type, node.detail)
     return [done[r] for r in results]
