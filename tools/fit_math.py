@@ -76,6 +76,8 @@ def _by_density(function: Function, t: Number, middle: float) -> Number:
 
 
 SLOPE_MIDDLE = 2.1380293369293213
+SLOPE_MIDDLE_OF_HALF = 2.375
+FLOAT16_END = 6.2  # beyond -x gelu and its derivative are 0 in float16
 
 
 def _slope_by_zero(x: Number) -> Number:
@@ -173,6 +175,18 @@ FITS: dict[str, Fit] = {
         lambda t: abs(t) / _by_density(_slope_by_zero, t, SLOPE_MIDDLE),
         {"f32": 10},
     ),
+    # for results in half precision: log2(p(x)), the derivative likewise, and 2**r; bfloat16 alone reaches far out, and has three bits less
+    "gelu_half": Fit(
+        lambda x: mp.log(mp.ncdf(-x), 2), 0, 14, lambda x: mp.mpf(1 if x < FLOAT16_END else 0.125), {"f32": 10}
+    ),
+    "gelu_slope_half": Fit(
+        lambda t: _by_density(_slope_by_zero, t, SLOPE_MIDDLE_OF_HALF),
+        -1,
+        "0.722",
+        lambda t: 1 / _by_density(_slope_by_zero, t, SLOPE_MIDDLE_OF_HALF),
+        {"f32": 5},
+    ),
+    "exp2_half": Fit(lambda r: mp.mpf(2) ** r, -0.501, 0.501, lambda r: mp.mpf(2) ** -r, {"f32": 5}),
     # sin(r) = r + r * z * sin(z), cos(r) = 1 - z / 2 + z * z * cos(z) for z = r * r, |r| up to pi / 4
     "sin": Fit(
         root(lambda r: (mp.sin(r) / r - 1) / r**2),

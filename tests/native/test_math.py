@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
+from retrograd._core.numpy_namespace import numpy_namespace
 from retrograd._native import machine
 from retrograd._native.math import FUNCTIONS, NARROW
+from retrograd._native.program import formula
 from tools.check_math import exact, kernel, measure_doubles, units_off
 
 pytestmark = pytest.mark.skipif(not machine.is_available(), reason="kernels need llvmlite")
@@ -75,6 +78,39 @@ def test_any_angle_is_reduced_exactly(name: str) -> None:
             assert abs(mp.mpf(found) - right) <= 2 * mp.mpf(np.spacing(abs(float(right)))), (
                 f"{name}({at!r}) is {found!r}"
             )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["exact_gelu", "exact_gelu_slope"])
+def test_what_half_precision_computes_by_shorter_polynomials_is_rounded_as_float64_is(name: str, dtype: str) -> None:
+    """Every number there is: the result is not farther from the exact one than its rounding takes it, but for a twentieth."""
+    kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else np.float16
+    x = np.arange(1 << 16, dtype=np.uint16).view(kind)
+    x = x[np.isfinite(x.astype(np.float32))]
+    compiled = formula(lambda xp, x: getattr(xp, name)(x))
+    found, right = compiled.large(numpy_namespace, (x,), {}).astype(np.float64), exact(name, x)
+    about = ml_dtypes.finfo(kind)
+    exponent = np.frexp(np.maximum(np.abs(right), float(about.smallest_normal)))[1] - 1
+    off = np.abs(found - right) / np.ldexp(float(about.eps), exponent)
+    assert off.max() <= 0.55, f"{name}({x[off.argmax()]!r}) is {off.max()} units off"
+    ends = compiled.large(numpy_namespace, (np.tile(np.array([np.nan, np.inf, -np.inf], kind), 4000),), {})
+    assert np.isnan(ends[[0, 2]]).all()
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_blocks_with_and_without_large_angles_agree(name: str, dtype: type) -> None:
+    """A block that has no large angle is gone over by a loop of its own: every angle has the bits that it has beside large ones."""
+    draw = np.random.default_rng(0)
+    near, far = draw.uniform(-100, 100, 20_001).astype(dtype), draw.uniform(-1e30, 1e30, 20_001).astype(dtype)
+    some = near.copy()
+    some[9000] = far[9000]
+    run = kernel(name)
+    alone, large, mixed = run(near), run(far), run(some)
+    assert (run(np.where(np.arange(near.size) % 2, near, far))[1::2] == alone[1::2]).all()
+    assert (np.delete(mixed, 9000) == np.delete(alone, 9000)).all()
+    assert mixed[9000] == large[9000]
+    assert np.abs(large - getattr(np, name)(far.astype(np.float64))).max() <= 4 * np.spacing(np.abs(large).max())
 
 
 def test_powers_in_float64_are_within_two_units_of_mpmath() -> None:

@@ -38,7 +38,7 @@ PROGRAMS = [
     "torch.nn.functional.grouped_mm(torch.ones(2, 4, 8), torch.ones(8, 8), offs=torch.tensor([4, 8], dtype=torch.int32))",
     "torch.nn.functional.grouped_mm(torch.ones(4, 8), torch.ones(8, 4), offs=torch.tensor([4, 8], dtype=torch.int32))",
     "torch.frobenius_norm(torch.arange(6.).reshape(2, 3), 1, True)",
-    "torch.nuclear_norm(torch.eye(3))",
+    "torch.nuclear_norm(torch.eye(3)).round(decimals=4)",  # whose last bits are the factorisation's
     "torch.slice_inverse(torch.arange(6.).reshape(2, 3)[:, :1], torch.arange(6.).reshape(2, 3), 1, 0, 1)",
     *[
         f"torch.arange(6.).reshape(2, 3).{call}"

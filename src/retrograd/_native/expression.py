@@ -21,6 +21,8 @@ WIDTH: Final = {
     "i1": 1, "i8": 8, "u8": 8, "i16": 16, "u16": 16, "i32": 32, "u32": 32, "i64": 64, "u64": 64, "f32": 32, "f64": 64,
 }  # fmt: skip
 
+RARE: Final = "rare"  # the detail of a selection, see `rare`
+
 _known: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
 
 
@@ -260,6 +262,11 @@ def select(condition: Expr, x: Any, y: Any) -> Expr:
     if condition.op == "const":
         return a if condition.detail else b
     return a if a is b else node("select", (condition, a, b), a.type)
+
+
+def rare(condition: Expr, x: Expr, y: Expr) -> Expr:
+    """Select where the condition seldom holds: a loop over a block looks for it first, and computes y alone if it never does."""
+    return node("select", (condition, x, y), y.type, RARE)
 
 
 def minimum(x: Any, y: Any) -> Expr:

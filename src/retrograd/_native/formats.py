@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from .coefficients import COEFFICIENTS
 from .expression import F32, F64, I32, I64, Expr, bitcast, const, fma, select
@@ -88,6 +88,15 @@ def polynomial(name: str, x: Expr, precision: str = "") -> Expr:
     for coefficient in reversed(lower):
         result = fma(result, x, coefficient)
     return result
+
+
+def quick_polynomial(name: str, x: Expr) -> Expr:
+    """Evaluate a fitted polynomial by pairs of powers, then pairs of pairs: fewer steps wait for each other, each rounds a little more."""
+    values: list[Any] = list(COEFFICIENTS[name][x.type])
+    while len(values) > 1:
+        pairs = [fma(x, high, low) for low, high in zip(values[::2], values[1::2], strict=False)]
+        values, x = [*pairs, *values[len(pairs) * 2 :]], x * x
+    return values[0]  # type: ignore[no-any-return]
 
 
 def at_most(x: Expr, high: float) -> Expr:

@@ -16,14 +16,16 @@ and a body. There is nothing about a target in them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, Final
 
 from . import expression as ex
 from .expression import I64, Expr
 
 SPILL: Final = 10  # operations: a value that takes as many is quicker stored and read again than computed again
+LOOKED_FOR: Final = 8  # operations that are worth a look for what is rare
 LANES: Final = 256  # numbers of a block of lanes: a few arrays of them stay in the first cache
 STREAMED: Final = 2048  # numbers of a block that is streamed
 
@@ -166,7 +168,7 @@ class _Lowering:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.w = _Writer()
-        expanded = _expanded([o.value for o in kernel.outputs])
+        expanded = _expanded([o.value for o in kernel.outputs], _rounded_next(kernel.outputs))
         if kernel.form == "rows":
             expanded = _with_quick_extremes(expanded)
         self.outputs = [
@@ -353,7 +355,7 @@ class _Lowering:
         ]
         if stores:
             self.rooms = {number: self._array() for number, output in stores if output.streamed}
-            self._pass([], stores)
+            self._store_all(stores)
             for number, room in self.rooms.items():
                 storage = self._operand(number).storage
                 target = self.w.step("place", "ptr", self.bases[number], self.start, detail=storage)
@@ -368,6 +370,25 @@ class _Lowering:
                         "offset", "ptr", self.pointers[number], self.w.mul(self.item, self.strides[number][0])
                     )
                 self.w.step("store", "void", base, None, value, detail=output.operand.storage)
+
+    def _store_all(self, stores: Sequence[tuple[int, Output]]) -> None:
+        """Go over the row and store; a block in which no condition of `expression.rare` holds, by a loop without what it selects."""
+        wanted = [output.value for _, output in stores]
+        seldom = [node.args[0] for node in ex.nodes_of(*wanted) if node.op == "select" and node.detail == ex.RARE]
+        if not seldom or not self.kernel.blocked or sum(map(_is_step, ex.nodes_of(*seldom))) > LOOKED_FOR:
+            self._pass([], stores)
+            return
+        common = _without_rare(wanted)
+        some = ex.reduce("any", reduce(Expr.__or__, seldom))
+        for node in ex.nodes_of(some, *common):
+            self.depth[node] = self._depth_of(node)
+        self._pass([some], [])
+        start, stop = self.start, self.stop
+        self.stop = self.w.step("select", I64, self.row[some], start, stop)
+        self._pass([], [(number, replace(o, value=v)) for (number, o), v in zip(stores, common, strict=True)])
+        self.stop = self.w.step("select", I64, self.row[some], stop, start)
+        self._pass([], stores)
+        self.stop = stop
 
     def _operand(self, number: int) -> Operand:
         return [*self.kernel.inputs, *[o.operand for o in self.outputs]][number]
@@ -548,16 +569,45 @@ class _Lowering:
         w.at = outsides[0]
 
 
-def _expanded(results: Sequence[Expr]) -> list[Expr]:
-    """Write functions of `math` out."""
-    from .math import FUNCTIONS
+def _rounded_next(outputs: Sequence[Output]) -> set[Expr]:
+    """Return the calls whose results are rounded to half precision, after products and choices at most."""
+    order = ex.nodes_of(*[o.value for o in outputs])
+    precise = {o.value for o in outputs if o.operand.storage not in ("f16", "bf16")}
+    for node in reversed(order):  # what uses a value comes before it
+        if node.op == "rounded" or (node.op in ("mul", "neg") and node not in precise):
+            continue
+        chosen = node.op == "select" and node not in precise
+        precise.update(node.args[:1] if chosen else node.args)
+    return {node for node in order if node.op == "call" and node not in precise}
+
+
+def _expanded(results: Sequence[Expr], rounded: Collection[Expr] = ()) -> list[Expr]:
+    """Write functions of `math` out; those that are `rounded` next in the form for half precision, if there is one."""
+    from .math import FUNCTIONS, HALF
 
     done: dict[Expr, Expr] = {}
     for node in ex.nodes_of(*results):
         args = tuple(done[a] for a in node.args)
         if node.op == "call":
-            done[node] = _expanded([FUNCTIONS[node.detail](*args)])[0]
+            function = HALF.get(node.detail, FUNCTIONS[node.detail]) if node in rounded else FUNCTIONS[node.detail]
+            done[node] = _expanded([function(*args)])[0]
         else:
+            done[node] = node if args == node.args else ex.node(node.op, args, node.type, node.detail)
+    return [done[r] for r in results]
+
+
+def _is_step(node: Expr) -> bool:
+    return node.op not in ("const", "scalar", "input")
+
+
+def _without_rare(results: Sequence[Expr]) -> list[Expr]:
+    """Leave out what is selected where a condition of `expression.rare` holds."""
+    done: dict[Expr, Expr] = {}
+    for node in ex.nodes_of(*results):
+        if node.op == "select" and node.detail == ex.RARE:
+            done[node] = done[node.args[2]]
+        else:
+            args = tuple(done[a] for a in node.args)
             done[node] = node if args == node.args else ex.node(node.op, args, node.type, node.detail)
     return [done[r] for r in results]
 

@@ -10,13 +10,14 @@ import math
 from typing import Final
 
 from .coefficients import COEFFICIENTS
-from .exponentials import exp, exp_near_0, log, log1p, parted, quotient, times_power
+from .exponentials import exp, exp_near_0, log, log1p, parted, quotient, times_power, whole_and_rest
 from .expression import F32, F64, Expr, absolute, bitcast, cast, const, copysign, equal, fma, rint, select, sqrt
-from .formats import FORMATS, INF, NAN, at_least, at_most, fast_sum, polynomial
+from .formats import FORMATS, INF, NAN, at_least, at_most, fast_sum, polynomial, quick_polynomial
 from .trigonometry import HALF_PI, Angle, cosine_near_0, sine_near_0
 
 ERF_HALF: Final = 0.4769  # where erf is 1/2
 NORMAL_END: Final = 14.7  # beyond -x gelu and its derivative are 0 in float32
+HALF_END: Final = 14.0  # and in bfloat16
 NORMAL_NEAR: Final = 0.75  # up to here gelu is a polynomial
 SHRUNK: Final = (
     32  # what is multiplied by exp(-x * x / 2) is smaller by this power of two: so one more factor reaches denormals
@@ -181,6 +182,29 @@ def exact_gelu_slope(x: Expr) -> Expr:
     return select(x < 0.0, left, 1.0 - left) + nothing
 
 
+def _power_of_half(x: Expr) -> Expr:
+    """2**(x + SHRUNK) to the precision that half precision takes."""
+    form = FORMATS[F32]
+    r, exponent = whole_and_rest(x, form.bias + SHRUNK)
+    return quick_polynomial("exp2_half", r) * form.scale(exponent)
+
+
+def half_gelu(x: Expr) -> Expr:
+    """Return `exact_gelu` to the precision that half precision takes."""
+    size = at_most(absolute(x), HALF_END)
+    beyond = _power_of_half(quick_polynomial("gelu_half", size)) * -(2.0**-SHRUNK)
+    return fma(size, beyond, select(x < 0.0, x * 0.0, x))
+
+
+def half_gelu_slope(x: Expr) -> Expr:
+    """Return `exact_gelu_slope` to the precision that half precision takes."""
+    size = at_most(absolute(x), NORMAL_END)
+    density = _power_of_half(size * size * (FORMATS[F32].log2_e[0] / -2))
+    factor = quick_polynomial("gelu_slope_half", (size - 2.375) / (size + 2.375))
+    left = fma(size, -(2.0**-SHRUNK), SLOPE_ZERO[0] * 2.0**-SHRUNK) * factor * density
+    return select(x < 0.0, left, 1.0 - left) + absolute(x) * 0.0
+
+
 def log_ndtr(x: Expr) -> Expr:
     """Return the logarithm of the normal distribution function."""
     wide = cast(x, F64)
@@ -222,7 +246,7 @@ def _half_turn(x: Expr) -> tuple[Expr, Expr]:
     part = select(equal(whole, 0.0), x, x - whole)  # zero keeps its sign
     size = absolute(part)
     far = size > 0.25
-    angle = Angle(select(far, 0.5 - size, size) * (2 * HALF_PI[0]), None, x)
+    angle = Angle(select(far, 0.5 - size, size) * (2 * HALF_PI[F64][0]), None, x)
     sine, cosine = (high + low for high, low in (sine_near_0(angle, F64), cosine_near_0(angle, F64)))
     return copysign(select(far, cosine, sine), part), select(far, sine, cosine)
 

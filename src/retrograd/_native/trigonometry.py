@@ -1,14 +1,16 @@
-"""Sine, cosine and tangent of any angle, computed in float64 for both formats, and their inverses.
+"""Sine, cosine and tangent of any angle, and their inverses.
 
 Note [Reduction of large angles]
 Up to NEAR an angle less its quarter turns, x - n * pi / 2, is computed with pi / 2 in pieces; the first difference is exact.
 Beyond, quarter turns are x * (2 / pi) modulo 4, of which the bits around the point matter: x is m * 2**e for an integer m, so the
-product is m times the bits of 2 / pi from place e on, as integers that wrap. Both ways are computed and one is chosen, as loops
-have no branches; float32 needs few bits of 2 / pi, float64 a search among twenty words of them.
+product is m times the bits of 2 / pi from place e on, as integers that wrap. Float32 needs few bits of 2 / pi, and goes on in float64;
+float64 needs a search among twenty words of them. That takes several times as long, and few angles are so large: blocks that have none
+do without (`expression.rare`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from .expression import (
@@ -16,6 +18,7 @@ from .expression import (
     F64,
     I32,
     I64,
+    WIDTH,
     Expr,
     absolute,
     bitcast,
@@ -25,16 +28,18 @@ from .expression import (
     equal,
     fma,
     not_equal,
+    rare,
     select,
     sqrt,
 )
 from .formats import FORMATS, INF, NAN, fast_sum, polynomial
 
 U64: Final = "u64"
-NEAR: Final = 2.0**42
-HALF_PI: Final = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)  # with what roundings left
-LARGE: Final = 1.5 * 2.0**52  # see Note [Adding a large number]
-SIGN: Final = -(1 << 63)
+NEAR: Final = {F32: 2.0**15, F64: 2.0**42}
+HALF_PI: Final = {  # with what roundings left
+    F32: (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15),
+    F64: (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33),
+}
 NOTHING: Final = const(-0.0, F64)  # what changes nothing when it is added
 
 # the bits of 2 / pi behind the point, in words of 64
@@ -54,25 +59,18 @@ class Angle(NamedTuple):
     turns: Expr
 
 
-def _reduced(x: Expr) -> Angle:
-    size = absolute(x)
-    wide = cast(size, F64)
-    shifted = fma(wide, 1 / HALF_PI[0], LARGE)
-    n = shifted - LARGE
-    far = wide > NEAR
-    turns = bitcast(shifted, I64)
-    if x.type == F32:
-        rest = fma(n, -HALF_PI[1], fma(n, -HALF_PI[0], wide))
-        far_turns, far_rest = _far_of_float32(size)
-        return Angle(select(far, far_rest, rest), None, select(far, far_turns, turns))
-    first = fma(n, -HALF_PI[0], wide)
-    second = n * HALF_PI[1]
+def _near(size: Expr) -> Angle:
+    form = FORMATS[size.type]
+    high, middle, lowest = HALF_PI[size.type]
+    large = 1.5 * 2.0**form.mantissa  # see Note [Adding a large number]
+    shifted = fma(size, 1 / high, large)
+    n = shifted - large
+    first = fma(n, -high, size)
+    second = n * middle
     rest = first - second
-    back = rest - first
-    lost = (first - (rest - back)) - (second + back)
-    low = fma(n, -HALF_PI[2], lost - fma(n, HALF_PI[1], -second))
-    far_turns, far_rest, far_low = _far_of_float64(size)
-    return Angle(select(far, far_rest, rest), select(far, far_low, low), select(far, far_turns, turns))
+    lost = (first - rest) - second  # exact, as the last bit of the first stands before all that the second may have
+    low = fma(n, -lowest, lost - fma(n, middle, -second))
+    return Angle(rest, low, bitcast(shifted, form.bits))
 
 
 # ---- far angles ----
@@ -103,17 +101,21 @@ def _centred(product: Expr) -> tuple[Expr, Expr]:
     return turns, product - (turns << 62)
 
 
-def _far_of_float32(size: Expr) -> tuple[Expr, Expr]:
+def _far(size: Expr) -> Angle:
+    return _far_of_float32(size) if size.type == F32 else _far_of_float64(size)
+
+
+def _far_of_float32(size: Expr) -> Angle:
     bits = cast(bitcast(size, I32), I64)
     integer = cast((bits & 0x7FFFFF) | 0x800000, U64)
-    words = [const(word, U64) for word in TWO_BY_PI[:4]]
-    high, low = _window(words, (bits >> 23) - 152, 2)
+    words = [const(word, U64) for word in (0, *TWO_BY_PI[:4])]
+    high, low = _window(words, (bits >> 23) - 88, 2)
     product = integer * high + ((integer * (low >> 32)) >> 32)
     turns, rest = _centred(cast(product, I64))
-    return turns, cast(rest, F64) * (HALF_PI[0] * 2.0**-62)
+    return Angle(cast(rest, F64) * (HALF_PI[F64][0] * 2.0**-62), None, cast(turns, I32))
 
 
-def _far_of_float64(size: Expr) -> tuple[Expr, Expr, Expr]:
+def _far_of_float64(size: Expr) -> Angle:
     bits = bitcast(size, I64)
     integer = cast((bits & ((1 << 52) - 1)) | (1 << 52), U64)
     words = [const(word, U64) for word in (0, *TWO_BY_PI)]
@@ -125,9 +127,10 @@ def _far_of_float64(size: Expr) -> tuple[Expr, Expr, Expr]:
     rounded = cast(rest, F64)
     left = cast(rest - cast(rounded, I64), F64) + cast(cast(low >> 1, I64), F64) * 2.0**-63
     total, total_low = fast_sum(rounded, left)
-    scale = HALF_PI[0] * 2.0**-62
+    scale = HALF_PI[F64][0] * 2.0**-62
     angle = total * scale
-    return turns, angle, fma(total, scale, -angle) + fma(total, HALF_PI[1] * 2.0**-62, total_low * scale)
+    angle_low = fma(total, scale, -angle) + fma(total, HALF_PI[F64][1] * 2.0**-62, total_low * scale)
+    return Angle(angle, angle_low, turns)
 
 
 # ---- near 0 ----
@@ -138,7 +141,7 @@ def sine_near_0(angle: Angle, precision: str) -> tuple[Expr, Expr]:
     factor = polynomial("sin", z, precision)
     if low is None:
         return fma(r * z, factor, r), NOTHING
-    return r, fma(low, fma(z, -0.5, 1.0), r * z * factor)
+    return r, fma(low, 1.0 - 0.5 * z, r * z * factor)
 
 
 def cosine_near_0(angle: Angle, precision: str) -> tuple[Expr, Expr]:
@@ -153,47 +156,60 @@ def cosine_near_0(angle: Angle, precision: str) -> tuple[Expr, Expr]:
     return most, ((1.0 - most) - half) + fma(r, -low, z * z * factor)
 
 
-def _with_sign(value: Expr, flip: Expr, x: Expr) -> Expr:
-    """Flip the sign by the highest bit of an integer; what infinities and NaN have is NaN."""
-    flipped = bitcast(bitcast(value, I64) ^ (flip & SIGN), F64)
-    return select(absolute(x) < INF, cast(flipped, x.type), NAN)
+def _of_any_angle(x: Expr, function: Callable[[Angle, Expr], Expr]) -> Expr:
+    """Apply a function to what is left of |x|, which is also given the bits of x."""
+    size, bits = absolute(x), bitcast(x, FORMATS[x.type].bits)
+    far = select(size < INF, function(_far(size), bits), NAN)
+    return rare(size > NEAR[x.type], far, function(_near(size), bits))
 
 
-def _sign_of(x: Expr) -> Expr:
-    return bitcast(cast(x, F64), I64)
+def _turned(value: Expr, flip: Expr) -> Expr:
+    """Round to the format of an integer, and flip the sign by the integer's highest bit."""
+    type = F32 if flip.type == I32 else F64
+    sign = -(1 << (WIDTH[type] - 1))
+    return bitcast(bitcast(cast(value, type), flip.type) ^ (flip & sign), type)
+
+
+def _at_quarter_turns(turns: Expr) -> Expr:
+    """Put the second lowest bit of a number of turns, which is set after half a turn, into the highest."""
+    return turns << (WIDTH[turns.type] - 2)
 
 
 def sin(x: Expr) -> Expr:
     """Return the sine."""
-    angle = _reduced(x)
-    sine, cosine = (part + tail for part, tail in (sine_near_0(angle, x.type), cosine_near_0(angle, x.type)))
-    odd = not_equal(angle.turns & 1, 0)
-    return _with_sign(select(odd, cosine, sine), (angle.turns << 62) ^ _sign_of(x), x)
+
+    def of(angle: Angle, bits: Expr) -> Expr:
+        sine, cosine = (part + tail for part, tail in (sine_near_0(angle, x.type), cosine_near_0(angle, x.type)))
+        odd = not_equal(angle.turns & 1, 0)
+        return _turned(select(odd, cosine, sine), _at_quarter_turns(angle.turns) ^ bits)
+
+    return _of_any_angle(x, of)
 
 
 def cos(x: Expr) -> Expr:
     """Return the cosine."""
-    angle = _reduced(x)
-    sine, cosine = (part + tail for part, tail in (sine_near_0(angle, x.type), cosine_near_0(angle, x.type)))
-    odd = not_equal(angle.turns & 1, 0)
-    return _with_sign(select(odd, sine, cosine), (angle.turns + 1) << 62, x)
+
+    def of(angle: Angle, bits: Expr) -> Expr:
+        sine, cosine = (part + tail for part, tail in (sine_near_0(angle, x.type), cosine_near_0(angle, x.type)))
+        odd = not_equal(angle.turns & 1, 0)
+        return _turned(select(odd, sine, cosine), _at_quarter_turns(angle.turns + 1))
+
+    return _of_any_angle(x, of)
 
 
 def tan(x: Expr) -> Expr:
     """Return the tangent: the sine by the cosine, or after an odd number of quarter turns the cosine by the sine."""
-    angle = _reduced(x)
-    sine, cosine = sine_near_0(angle, x.type), cosine_near_0(angle, x.type)
-    if x.type == F64:
-        sine, cosine = fast_sum(*sine), fast_sum(*cosine)
-    odd = not_equal(angle.turns & 1, 0)
-    above, above_low = (select(odd, c, s) for s, c in zip(sine, cosine, strict=True))
-    below, below_low = (select(odd, s, c) for s, c in zip(sine, cosine, strict=True))
-    flip = (angle.turns << 63) ^ _sign_of(x)
-    if x.type == F32:
-        return _with_sign((above + above_low) / (below + below_low), flip, x)
-    ratio = above / below
-    left = fma(-ratio, below, above) + fma(-ratio, below_low, above_low)
-    return _with_sign(ratio + left / below, flip, x)
+
+    def of(angle: Angle, bits: Expr) -> Expr:
+        sine, cosine = fast_sum(*sine_near_0(angle, x.type)), fast_sum(*cosine_near_0(angle, x.type))
+        odd = not_equal(angle.turns & 1, 0)
+        above, above_low = (select(odd, c, s) for s, c in zip(sine, cosine, strict=True))
+        below, below_low = (select(odd, s, c) for s, c in zip(sine, cosine, strict=True))
+        ratio = above / below
+        left = fma(-ratio, below, above) + fma(-ratio, below_low, above_low)
+        return _turned(ratio + left / below, (angle.turns << (WIDTH[angle.turns.type] - 1)) ^ bits)
+
+    return _of_any_angle(x, of)
 
 
 # ---- inverses ----
