@@ -328,6 +328,19 @@ def test_a_change_of_a_module_is_seen(name: str) -> None:
     assert not checked.holds()
 
 
+def test_a_function_that_layers_call_may_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = nn.ReLU()
+    compiled = torch.compile(layer)
+    x = torch.tensor([-1.0, 2.0])
+    for _ in range(2):
+        assert compiled(x).tolist() == [0, 2]
+    with monkeypatch.context() as patch:
+        patch.setattr(F, "relu", lambda x, inplace=False: x * 10)
+        for _ in range(2):
+            assert compiled(x).tolist() == [-10, 20]
+    assert compiled(x).tolist() == [0, 2]
+
+
 def test_values_of_parameters_may_change() -> None:
     net = Net()
     checked = Checked(net, torch.ones(4, 2))

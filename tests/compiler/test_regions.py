@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import threading
 import warnings
@@ -440,6 +441,72 @@ def test_threads() -> None:
         for one in threads:
             one.join()
     assert not failures
+
+
+def test_variables_that_hold_functions_and_layers_may_be_bound_again() -> None:
+    first, second = nn.Linear(2, 2), nn.Linear(2, 2)
+
+    def f(x: Any, turn: int) -> Any:
+        activation, layer = torch.sin, first
+        print("here")
+        if turn > 0:
+            x = activation(layer(x)) * 2 + 1
+        else:
+            layer, activation = second, torch.cos
+            x = activation(layer(x)) * 3 + x
+        x = x.tanh() * layer.weight.sum() + x
+        return activation(x) + layer(x)
+
+    compiled = torch.compile(f)
+    x = torch.randn(3, 2)
+    for call in range(9):
+        assert outcome(compiled, x, call % 3) == outcome(f, x, call % 3)
+    assert parts_of(compiled)
+
+
+def test_a_region_whose_layer_keeps_changing() -> None:
+    layers = [nn.Linear(2, 2) for _ in range(6)]
+
+    def f(x: Any, layer: Any) -> Any:
+        print("here")
+        y = layer(x).tanh() * 2 + 1
+        if x.shape[0] == 3:
+            layer = layers[0]
+            y = layer(y) + layer(x) * 3
+        return layer(y).exp() * y
+
+    compiled = torch.compile(f)
+    for call in range(18):
+        x = torch.randn(2 + call % 2, 2)
+        assert outcome(compiled, x, layers[call % 6]) == outcome(f, x, layers[call % 6])
+
+
+def test_a_function_of_the_standard_library_may_be_split() -> None:
+    def f(x: Any) -> Any:
+        return copy.copy(x.detach()), x * 2
+
+    compiled = torch.compile(f)
+    for _ in range(3):
+        assert outcome(compiled, torch.ones(2)) == outcome(f, torch.ones(2))
+
+
+def test_an_else_behind_a_try_that_always_returns() -> None:
+    def f(x: Any, size: int) -> Any:
+        try:
+            y = x.reshape(size, -1) * 2 + 1
+            print("fits")
+            return (y.tanh() * y).sum()
+        except RuntimeError:
+            print("does not fit")
+            return (x * 3).exp() + x
+        else:
+            print("never")
+        finally:
+            print("done")
+
+    compiled = torch.compile(f)
+    for size in (2, 3, 4, 2, 5, 3):
+        assert outcome(compiled, torch.ones(6), size) == outcome(f, torch.ones(6), size)
 
 
 def test_functions_that_look_at_their_frame_are_left_alone() -> None:

@@ -168,6 +168,64 @@ def test_a_trial_calls_no_hooks() -> None:
     assert len(seen) == 1
 
 
+def test_hooks_of_tensors_in_the_middle_run_once_in_each_backward() -> None:
+    seen: list[float] = []
+
+    def f(x: Any) -> Any:
+        y = x * 2
+        y.register_hook(lambda g: seen.append(g.sum().item()))
+        z = y.exp() * y
+        return (z.sin() + z).sum()
+
+    compiled = torch.compile(f)
+    for call in range(4):
+        x = torch.tensor([0.5, -1.0], requires_grad=True)
+        compiled(x).backward()
+        assert len(seen) == call + 1
+
+
+@pytest.mark.parametrize("is_leaf", [True, False])
+def test_hooks_of_captured_tensors_run_once_where_the_function_runs_again(is_leaf: bool) -> None:
+    def outcome(wrap: Any) -> Any:
+        x = torch.tensor([0.5, -1.0], requires_grad=True)
+        weight = x if is_leaf else x * 2
+        calls: list[int] = []
+
+        def scaled(g: Any) -> Any:
+            calls.append(1)
+            return g * 10
+
+        weight.register_hook(scaled)
+        function = wrap(lambda y: (y * weight, (y + weight).sin(), weight.exp() * weight))
+        found = []
+        for call in range(7):  # gradients of one result only
+            x.grad = None
+            function(torch.full((2,), float(call)))[call % 3].sum().backward(retain_graph=True)
+            found.append((x.grad, len(calls)))
+        for _ in range(3):
+            results = function(torch.ones(2))
+            (first,) = torch.autograd.grad((results[0] * results[2]).sum(), weight, create_graph=True)
+            (second,) = torch.autograd.grad(first.sum(), weight, retain_graph=True)
+            found.append((first.detach(), second, len(calls)))
+        return found
+
+    torch.testing.assert_close(outcome(torch.compile), outcome(lambda function: function))
+
+
+@pytest.mark.parametrize("compiles", [False, True])
+def test_an_argument_that_was_overwritten_is_no_output_of_the_compiled_function(compiles: bool) -> None:
+    def f(x: Any, y: Any) -> Any:
+        return (x * y).sum()
+
+    function = torch.compile(f) if compiles else f
+    for _ in range(3):
+        x, y = torch.ones(2, requires_grad=True), torch.ones(2)
+        result = function(x, y)
+        y.add_(1)
+        with pytest.raises(RuntimeError, match=r"inplace operation: \[torch.FloatTensor \[2\]\] is at version 1"):
+            result.backward()
+
+
 def test_rounding_is_that_of_the_narrowest_numbers() -> None:
     def mixed(x: Any, y: Any) -> Any:
         return x.double() * y

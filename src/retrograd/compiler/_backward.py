@@ -15,7 +15,9 @@ from .._graph.guards import Freed
 from .._graph.node import Node
 from .._modes import current_mode, using
 from ..tensor import _base
-from ..tensor._base import LEAF, wrap
+from ..tensor._aliasing.views import NOWHERE
+from ..tensor._base import LEAF, Extra, edge_of, wrap
+from ..tensor._object.old_attributes import slot_of
 from ._apart import Snapshot, one_at_a_time
 from ._derivatives import gradients_with_graph
 from ._trees import swapped
@@ -46,7 +48,9 @@ class CompiledBackward(Node):
             raise _errors.freed(self.guard.place)
         for storage, version, array in self.versions:
             if storage.version != version:
-                raise _errors.overwritten(array, self, storage, version, self.place())
+                given = [one._edge for one in self.call.tensors if one._storage is storage]
+                producer = given[0] if given else self
+                raise _errors.overwritten(array, producer, storage, version, self.place())
         record = self.call.record
         parts = g if type(g) is tuple else (g,)
         self.arrived = frozenset([at for at, part in enumerate(parts) if part is not None])
@@ -78,15 +82,16 @@ class CompiledBackward(Node):
             return [None] * len(call.record.differentiated)
 
         def in_eager() -> Any:
-            with using(grad=True, recording=None), call.as_before():
-                outs, wanted = call.again(graph)
-            arrived = [
-                (out, part if isinstance(part, _base.Tensor) else wrap(part))
-                for out, part in zip(outs, parts, strict=True)
-                if part is not None
-            ]
-            made, seeds = zip(*arrived, strict=True)
-            return autograd.grad(made, wanted, seeds, create_graph=create_graph, allow_unused=True)
+            with call.without_hooks(graph):
+                with using(grad=True, recording=None), call.as_before():
+                    outs, wanted = call.again(graph)
+                arrived = [
+                    (out, part if isinstance(part, _base.Tensor) else wrap(part))
+                    for out, part in zip(outs, parts, strict=True)
+                    if part is not None
+                ]
+                made, seeds = zip(*arrived, strict=True)
+                return autograd.grad(made, wanted, seeds, create_graph=create_graph, allow_unused=True)
 
         if graph and create_graph:
             return gradients_with_graph(call, parts, in_eager)
@@ -98,6 +103,15 @@ class CompiledBackward(Node):
         if len(self.done) == self.num_outputs:
             self.saved = self.call = None
             self.guard = freed
+
+
+def has_hooks(tensor: Any) -> bool:
+    """Tell whether a user would notice that gradients come to a tensor."""
+    extra, edge = tensor._extra, tensor._edge
+    if extra is not None and (extra.hooked or extra.hooks or extra.retains_grad):
+        return True
+    of_node = None if edge is None or edge is LEAF or edge is NOWHERE else slot_of(edge)[0].extra
+    return of_node is not None and bool(of_node.tensor_hooks or of_node.retained)
 
 
 def _laid_out(part: Any) -> Any:
@@ -164,6 +178,25 @@ class Call:
                     self.tensors[at]._array = array.copy("K")
                 for at, grad in zip(self.record.found.grads, grads, strict=True):
                     self.tensors[at]._need_extra().grad = grad
+                yield
+            finally:
+                for one in snapshots:
+                    one.restore()
+
+    @contextmanager
+    def without_hooks(self, graph: bool) -> Iterator[None]:
+        """Run a block that takes gradients of captured tensors: their hooks are called by the backward that asks for these."""
+        record = self.record
+        captured = [self.tensors[at] for at in record.differentiated if at >= record.given]
+        hooked = [one for one in captured if has_hooks(one)]
+        with one_at_a_time if hooked else nullcontext():
+            snapshots = [Snapshot(one) for one in hooked]
+            edges = [edge_of(vocabulary.alias(one)) if graph else LEAF for one in hooked]
+            try:
+                for one, edge in zip(snapshots, edges, strict=True):
+                    extra = Extra()
+                    extra.view = None if one.extra is None else one.extra.view
+                    one.show(one.array, edge, extra, one.storage)
                 yield
             finally:
                 for one in snapshots:

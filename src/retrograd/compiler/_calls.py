@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..amp.grad_scaler import GradScaler
+from ..nn import functional
 from ..nn.modules import container
 from ..nn.modules import module as module_file
 from ..nn.modules.module import Module
@@ -52,6 +53,7 @@ from ._values import (
 )
 
 STEP_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
+FUNCTIONAL = constant(functional, "nn.functional")
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 SHOWN_BY_TUP: tuple[Any, ...] = (tuple, range, type({}.keys()), type({}.values()), type({}.items()))
 BUILTIN_CONTAINERS = (list, dict, OrderedDict)
@@ -761,6 +763,10 @@ class Calls(Lookups):
         self.members(known, guard="names")  # the library reads them by name
         own = vars_of(module) or {}
         for name in sorted(names_reached(cls, "forward")):
+            if isinstance(held := vars(functional).get(name), FunctionType):  # a program may replace it
+                if not is_own_function(held):
+                    self.refuse(f"nn.functional.{name} is not the library's own")
+                self.guard(self.at("attribute", FUNCTIONAL, name), "identity", held)
             if name in own and name not in SET_BY_MODULE:
                 read = self.found(own[name], self.at("attribute", source, name))
                 called: list[Any] = []

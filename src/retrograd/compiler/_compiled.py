@@ -33,7 +33,7 @@ from ._optimizers import NotYetError
 from ._recording import tensors_in
 from ._runner import RETRY, code_of
 from ._sizes import KNOWN, read_from_memory
-from ._splitting import Obstacle, obstacle_of, split
+from ._splitting import FROM_CELL, Obstacle, obstacle_of, split
 from ._traced import UnrecordableError
 from ._trees import UnknownError, is_known, leaves
 from ._verifying import Trial
@@ -337,7 +337,7 @@ class CompiledRegion(Compiled):
             if not any(one is value for one in known):
                 known.append(value)
                 if len(known) > OBJECTS:
-                    found.add(name)
+                    found.add(name.removeprefix(FROM_CELL))
         return frozenset(found)
 
     def _around(self, error: UnknownError) -> Callable[..., Any] | None:

@@ -161,7 +161,8 @@ class Flow:
 
     def _Try(self, node: Any, known: frozenset[str]) -> frozenset[str] | None:
         behind = self.block(node.body, known)
-        behind = self.block(node.orelse, known if behind is None else behind) if behind is not None else None
+        done = self.block(node.orelse, known if behind is None else behind)
+        behind = None if behind is None else done
         for handler in node.handlers:
             inside = known | ({handler.name} if handler.name else frozenset())
             if handler.type is not None:

@@ -40,6 +40,7 @@ from ._trees import CONSTANTS
 
 PREFIX = "_retrograd_"  # of names that the user's function does not have
 THROUGH = f"{PREFIX}through"
+FROM_CELL = f"{PREFIX}cell_"  # begins the name of a cell whose variable the region binds again
 # What looks at frames: functions, attributes of modules, arguments of functions.
 FRAMES = frozenset({"locals", "vars", "exec", "eval", "dir", "breakpoint", "inspect"})
 FRAMES_OF = frozenset({"_getframe", "currentframe", "extract_stack", "settrace", "setprofile", "stacklevel"})
@@ -402,10 +403,15 @@ class Region:
         """Make the function for which some inputs are arguments, and the others cells."""
         made = self.split
         kept = [name for name, is_given in zip(self.inputs, given, strict=True) if not is_given]
-        cells = {name: CellType() for name in kept}
-        names = [name for name in self.inputs if name not in cells]
+        names = [name for name in self.inputs if name not in kept]
+        bound = Names(*self.body).bound
         result = ast.Tuple([ast.Name(name, ast.Load()) for name in self.outputs], ast.Load())
         body = [*self.body, _at(self.body[-1], ast.Return(result))]
+        cells = {f"{FROM_CELL}{name}" if name in bound else name: CellType() for name in kept}
+        for cell, name in zip(cells, kept, strict=True):
+            if cell != name:  # a variable that is bound again is one of the function's own
+                start = ast.Assign([ast.Name(name, ast.Store())], ast.Name(cell, ast.Load()))
+                body.insert(0, _at(self.body[0], start))
         around, made.cells = made.cells, made.cells | cells
         try:
             arguments = _arguments(names)
@@ -414,7 +420,7 @@ class Region:
             made.cells = around
         node = _function_node(made.node, arguments, body, self.body[0].lineno)
         declare(function.__code__, Syntax(ast.fix_missing_locations(node), made.owner))
-        return function, [cells[name] for name in kept]
+        return function, list(cells.values())
 
 
 class _Variant:

@@ -29,6 +29,7 @@ from .._modes import using
 from ..tensor._base import wrap
 from ..tensor._recording.flat import EXACT
 from ._apart import BEHIND, SHOWN, Snapshot
+from ._backward import has_hooks
 from ._program import Program
 from ._recorder import Streams
 from ._recording import HandedOut, stop_at_optimizers
@@ -126,7 +127,7 @@ class Trial:
     def _gradients(self, outs: list[Any]) -> Any:
         """Return the gradients of results, or what is said if their graph cannot be gone through: the function may have freed it."""
         wanted = [one for one in self.tensors if one._edge is not None]
-        if not outs or not wanted or any(map(_has_hooks, wanted)):
+        if not outs or not wanted or any(map(has_hooks, wanted)):
             return None
         seeds = [
             wrap(np.linspace(0.5, 1.5, one._array.size).reshape(one._array.shape).astype(one._array.dtype))
@@ -215,12 +216,6 @@ def _for_shown(run: Any) -> Any:
 
 def _version(tensor: Any) -> int:
     return 0 if tensor._storage is None else tensor._storage.version
-
-
-def _has_hooks(tensor: Any) -> bool:
-    """Tell whether a user would notice that gradients come to a tensor."""
-    extra = tensor._extra
-    return extra is not None and bool(extra.hooked or extra.hooks or extra.retains_grad)
 
 
 def _kept(array: Any) -> Any:
