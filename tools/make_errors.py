@@ -60,6 +60,12 @@ MISTAKES = [
     Mistake("a word where a tensor belongs", 'torch.ones(3) + "1"'),
     Mistake("the old constructor gets new arguments", "torch.Tensor([1.0], requires_grad=True)", "torch.tensor(data)"),
     Mistake("a list where a tensor belongs", "torch.exp([1.0, 2.0])"),
+    Mistake("the mean of a list", "losses = [torch.ones(()), torch.ones(())]\ntorch.mean(losses)", "torch.stack(list)"),
+    Mistake(
+        "an array given to a layer",
+        "import numpy as np\n\nnn.Linear(2, 2)(np.ones((1, 2), dtype=np.float32))",
+        "torch.from_numpy(array)",
+    ),
     Mistake("arguments in an unknown form", 'torch.add(torch.ones(2), "x")'),
     Mistake("a misspelled argument", "torch.ones(3).sum(dims=0)"),
     Mistake("a misspelled name", "torch.zeroes(3)"),
@@ -143,6 +149,16 @@ MISTAKES = [
     Mistake(
         "a module without super().__init__()",
         "class Net(nn.Module):\n    def __init__(self):\n        self.fc = nn.Linear(2, 2)\n\n\nNet()",
+    ),
+    Mistake(
+        "a forward that returns nothing",
+        "class Net(nn.Module):\n    def forward(self, x):\n        x * 2\n\n\nF.relu(Net()(torch.ones(3)))",
+        "no return statement",
+    ),
+    Mistake(
+        "a state dict of a wrapped model",
+        "model = nn.Linear(2, 2)\nstate = nn.DataParallel(model).state_dict()\nmodel.load_state_dict(state)",
+        "removeprefix('module.')",
     ),
     Mistake("a state dict of another model", "nn.Linear(3, 2).load_state_dict(nn.Linear(2, 2).state_dict())"),
     Mistake("item() of more than one number", "torch.ones(3).item()"),

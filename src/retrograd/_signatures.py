@@ -30,7 +30,6 @@ SHOWN = {
 OWN_PACKAGES = (__package__, "torch")  # under the alias our classes say that they are torch's
 OWN_TYPES = {name: f"torch.{name}" for name in ("dtype", "device", "layout", "memory_format", "Size")}
 OWN_TYPES["Generator"] = "torch._C.Generator"
-TUPLE_HINT = "\nHint: some layers return more than a tensor, recurrent ones (output, state): pass on the output only."
 HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: of classes written in Python, which torch names without their module
 
 
@@ -152,6 +151,21 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, import_module(".tensor._base", __package__).TensorBase)
 
 
+def tensor_hint(value: Any) -> str:
+    """Say how to come from what was given to a tensor, if that is plain."""
+    if value is None:
+        return "\nHint: None is what a function returns that has no return statement, forward() included."
+    if type(value) is tuple and value and is_tensor(value[0]):
+        return "\nHint: some layers return more than a tensor, recurrent ones (output, state): pass on the output only."
+    if type(value) is list and value and is_tensor(value[0]):
+        return "\nHint: torch.stack(list) or torch.cat(list) makes one tensor of several."
+    if type(value) is list:
+        return "\nHint: torch.tensor(list) makes a tensor of it."
+    if type(value) is np.ndarray:
+        return "\nHint: torch.from_numpy(array) makes a tensor of it; NumPy's floats are float64, .float() makes them float32."
+    return ""
+
+
 def _element(value: Any) -> Any:
     """Return the dtype's kind of a tensor that may stand for a number: of one element, without gradient; else None."""
     if not is_tensor(value) or value.requires_grad:
@@ -263,7 +277,7 @@ def _surplus(name: str, form: Form, kwargs: dict[str, Any], count: int) -> TypeE
 def _misfit(name: str, word: str, place: int, kind: str, value: Any) -> TypeError:
     """Return torch's complaint about an argument of another kind; its place is 0 if it was given by its name."""
     where = f" (position {place})" if place else ""
-    hint = TUPLE_HINT if kind == "Tensor" and type(value) is tuple and value and is_tensor(value[0]) else ""
+    hint = tensor_hint(value) if kind == "Tensor" else ""
     got = f"not {type_name(value)}{hint}"
     if where and kind == "ints" and isinstance(value, (tuple, list)):
         got = f"but found element of type {type_name(value[0])} at pos 0"

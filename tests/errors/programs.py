@@ -124,7 +124,12 @@ PROGRAMS = {
         "    x = torch.ones(2)\n"
         "(w * x).sum().backward()"
     ),
-    "inference tensor inplace": ("with torch.inference_mode():\n    x = torch.ones(2)\nx.add_(1)\nx.requires_grad_()"),
+    "inference tensor inplace": """
+with torch.inference_mode():
+    x = torch.ones(2)
+x.add_(1)
+x.requires_grad_()
+""",
     "deepcopy nonleaf": ("import copy\nx = torch.ones(2, requires_grad=True)\ncopy.deepcopy(x * 2)"),
     "rnn backward through time twice": (
         "h = torch.zeros(3)\n"
@@ -285,4 +290,129 @@ PROGRAMS = {
     "no torch.nn name": "nn.Liner(2, 2)",
     "functional name": "F.cross_entrpy(torch.ones(1))",
     "optim name": "torch.optim.Adamw",
+    "forget unsqueeze batch": ("m = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4))\nm(torch.ones(1, 28, 28))"),
+    "one-hot ints as target": ("F.cross_entropy(torch.ones(2, 3), F.one_hot(torch.tensor([0, 2]), 3))"),
+    "argmax loss": ("m = nn.Linear(3, 2)\nloss = m(torch.ones(4, 3)).argmax(1).float().mean()\nloss.backward()"),
+    "torch.tensor of loss": (
+        "w = torch.ones(2, requires_grad=True)\nloss = torch.tensor((w * 2).sum())\nloss.backward()"
+    ),
+    "tensor(list of tensors with grad)": (
+        "w = torch.ones(2, requires_grad=True)\nlosses = [w.sum(), (w * w).sum()]\ntorch.tensor(losses).mean().backward()"
+    ),
+    "from numpy roundtrip": (
+        "import numpy as np\nw = torch.ones(2, requires_grad=True)\ny = torch.from_numpy(np.exp(w.detach().numpy()))\ny.sum().backward()"
+    ),
+    "numpy function on grad tensor": ("import numpy as np\nw = torch.ones(2, requires_grad=True)\nnp.exp(w)"),
+    "math function on vector": ("import math\nmath.sqrt(torch.ones(3))"),
+    "loss of a no_grad function": (
+        "m = nn.Linear(2, 1)\n@torch.no_grad()\ndef evaluate(x):\n    return m(x).mean()\nevaluate(torch.ones(3, 2)).backward()"
+    ),
+    "grad is None update": ("w = torch.ones(2, requires_grad=True)\nwith torch.no_grad():\n    w -= 0.1 * w.grad"),
+    "grad of nonleaf None": (
+        "w = torch.ones(2, requires_grad=True)\nh = w * 2\nh.sum().backward()\nprint(h.grad.norm())"
+    ),
+    "attention mask shape": (
+        "q = torch.ones(2, 4, 8, 16)\nF.scaled_dot_product_attention(q, q, q, attn_mask=torch.ones(5, 5, dtype=torch.bool))"
+    ),
+    "attention batch sizes": (
+        "m = nn.MultiheadAttention(8, 2, batch_first=True)\nx = torch.ones(2, 5, 8)\nm(x, torch.ones(3, 5, 8), torch.ones(3, 5, 8))"
+    ),
+    "transformer d_model": ("m = nn.TransformerEncoderLayer(d_model=8, nhead=2)\nm(torch.ones(5, 2, 16))"),
+    "gru of one dimension": ("nn.GRU(4, 8)(torch.ones(4))"),
+    "convtranspose channels": ("nn.ConvTranspose2d(8, 3, 2)(torch.ones(1, 3, 8, 8))"),
+    "unflatten sizes": ("torch.ones(2, 12).unflatten(1, (3, 5))"),
+    "misspelled layer": (
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.linear1 = nn.Linear(2, 2)\n"
+        "    def forward(self, x):\n"
+        "        return self.lin1(x)\n"
+        "Net()(torch.ones(1, 2))"
+    ),
+    "forward without self": ("class Net(nn.Module):\n    def forward(x):\n        return x\nNet()(torch.ones(1))"),
+    "optimizer of list of modules": ("torch.optim.Adam([nn.Linear(2, 2), nn.Linear(2, 2)], lr=1e-3)"),
+    "optimizer of named parameters": ("torch.optim.Adam(dict(nn.Linear(2, 2).named_parameters()), lr=1e-3)"),
+    "optimizer lr as string": ("torch.optim.Adam(nn.Linear(2, 2).parameters(), lr='1e-3')"),
+    "model to unknown dtype string": ("nn.Linear(2, 2).to('float16')"),
+    "numpy inside of jacobian": (
+        "import numpy as np\ntorch.autograd.functional.jacobian(lambda x: torch.from_numpy(np.exp(x.numpy())), torch.ones(2))"
+    ),
+    "jacobian of a float": ("torch.autograd.functional.jacobian(lambda x: x * x, 3.0)"),
+    "custom function returns numpy": (
+        "class Exp(torch.autograd.Function):\n"
+        "    @staticmethod\n"
+        "    def forward(ctx, x):\n"
+        "        y = x.exp()\n"
+        "        ctx.save_for_backward(y)\n"
+        "        return y\n"
+        "    @staticmethod\n"
+        "    def backward(ctx, g):\n"
+        "        y, = ctx.saved_tensors\n"
+        "        return (g * y).numpy()\n"
+        "x = torch.ones(2, requires_grad=True)\n"
+        "Exp.apply(x).sum().backward()"
+    ),
+    "number saved for backward": (
+        "class Exp(torch.autograd.Function):\n"
+        "    @staticmethod\n"
+        "    def forward(ctx, x, scale):\n"
+        "        ctx.save_for_backward(x, scale)\n"
+        "        return x * scale\n"
+        "    @staticmethod\n"
+        "    def backward(ctx, g):\n"
+        "        return g, None\n"
+        "Exp.apply(torch.ones(2, requires_grad=True), 2.0)"
+    ),
+    "dataset shorter than its length": (
+        "class D(torch.utils.data.Dataset):\n"
+        "    def __init__(self): self.x = torch.ones(3)\n"
+        "    def __len__(self): return 4\n"
+        "    def __getitem__(self, i): return self.x[i]\n"
+        "for b in torch.utils.data.DataLoader(D(), batch_size=2): pass"
+    ),
+    "dataset of images": (
+        "class Image: pass\nnext(iter(torch.utils.data.DataLoader([Image(), Image()], batch_size=2)))"
+    ),
+    "normal with a negative scale": ("torch.distributions.Normal(0.0, -1.0)"),
+    "multivariate normal not pd": (
+        "torch.distributions.MultivariateNormal(torch.zeros(2), torch.tensor([[1.0, 2.0], [2.0, 1.0]]))"
+    ),
+    "rsample of a discrete distribution": ("torch.distributions.Bernoulli(torch.tensor(0.3)).rsample()"),
+    "masked assign count": ("x = torch.zeros(4)\nx[x == 0] = torch.ones(3)"),
+    "scatter dims": ("torch.zeros(3, 5).scatter_(1, torch.tensor([0, 1, 2]), 1.0)"),
+    "softmax of int": ("torch.arange(3).softmax(0)"),
+    "state dict of a wrapped model": (
+        "m = nn.Linear(2, 2)\nm.load_state_dict({'module.' + k: v for k, v in m.state_dict().items()})"
+    ),
+    "list given to a layer": ("nn.Linear(2, 2)([1.0, 2.0])"),
+    "array given to a layer": ("import numpy as np\nnn.Linear(2, 2)(np.ones((1, 2), dtype=np.float32))"),
+    "ModuleList called in forward": (
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.layers = nn.ModuleList([nn.Linear(2, 2)])\n"
+        "    def forward(self, x):\n"
+        "        return self.layers(x)\n"
+        "Net()(torch.ones(1, 2))"
+    ),
+    "hook returns wrong shape": (
+        "x = torch.ones(3, requires_grad=True)\ny = x * 2\ny.register_hook(lambda g: g[:2])\ny.sum().backward()"
+    ),
+    "forward hook signature": ("m = nn.Linear(2, 2)\nm.register_forward_hook(lambda m, x: x)\nm(torch.ones(1, 2))"),
+    "checkpoint of a wrong size": (
+        "from torch.utils.checkpoint import checkpoint\n"
+        "checkpoint(nn.Linear(2, 2), torch.ones(1, 3, requires_grad=True), use_reentrant=False)"
+    ),
+    "nested vmap dims": ("torch.vmap(torch.vmap(lambda x: x.sum()))(torch.ones(3))"),
+    "jvp without tuples": ("torch.func.jvp(torch.sin, torch.ones(2), torch.ones(2))"),
+    "cotangent of another shape": ("out, pull = torch.func.vjp(torch.sin, torch.ones(2))\npull(torch.ones(3))"),
+    "misspelled forward": ("class Net(nn.Module):\n    def foward(self, x):\n        return x\nNet()(torch.ones(1))"),
+    "state dict of a compiled model": (
+        "m = nn.Linear(2, 2)\nm.load_state_dict({'_orig_mod.' + k: v for k, v in m.state_dict().items()})"
+    ),
+    "mean of a list of losses": ("torch.mean([torch.ones(()), torch.ones(())])"),
+    "forward returns nothing": (
+        "class Net(nn.Module):\n    def forward(self, x):\n        x * 2\nF.relu(Net()(torch.ones(2)))"
+    ),
 }

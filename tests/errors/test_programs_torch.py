@@ -1,4 +1,4 @@
-"""What retrograd says of 180 further mistakes: torch's class and words, perhaps more, and at most one line of the library."""
+"""What retrograd says of 230 further mistakes: torch's class and words, perhaps more, and at most one line of the library."""
 
 from __future__ import annotations
 

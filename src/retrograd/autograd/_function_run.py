@@ -22,6 +22,7 @@ from .._graph.node import InputFacts, Meta, Node, Slot
 from .._modes import current_mode, using
 from .._ops.shape import alias
 from .._places import user_place, user_stack
+from .._signatures import type_name
 from .._warnings import warn
 from ..overrides import has_torch_function, may_take_over
 from ..tensor import _base
@@ -575,7 +576,7 @@ def _pushed(
             checked.append(None)
             continue
         if t is not None and not isinstance(t, Tensor):
-            raise RuntimeError(f"expected Variable or None (got {type(t).__name__}) for grad output {i}.")
+            raise RuntimeError(f"expected Variable or None (got {type_name(t)}) for grad output {i}.")
         if made.kind is CONSTANT and t is not None:
             raise RuntimeError(
                 f"Function's jvp returned a gradient at position {i}, but  the corresponding forward output is not a "

@@ -677,6 +677,7 @@ class Tensor(TensorMethods):
         """Make a tensor of what one of NumPy's functions computed from tensors; truths are uint8, as torch's."""
         return from_numpy(np.asarray(array.astype(np.uint8) if array.dtype == bool else array))
 
+    @guarded
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 

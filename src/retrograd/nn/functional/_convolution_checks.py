@@ -112,7 +112,7 @@ def check_shapes(
 
 
 def _channels_hint(input: tuple[int, ...], channels: int) -> str:
-    if input[-1] != channels:
+    if input[-1] != channels or input[-1] == input[-2]:  # a square image has its channels where they belong
         return ""
     order = (0, len(input) - 1, *range(1, len(input) - 1))
     return f"\nHint: channels come second here, and this input has {channels} last: input.permute{order}."

@@ -109,6 +109,30 @@ def _before_init(what: str) -> AttributeError:
     )
 
 
+def _forward_hint(module: Any) -> str:
+    """Say how to call what has no forward, or which of its methods may be a misspelled one."""
+    from .container import ModuleDict, ModuleList
+
+    if isinstance(module, (ModuleDict, ModuleList)):
+        kept = "list" if isinstance(module, ModuleList) else "dictionary"
+        return f"\nHint: it is a {kept} of modules: call them one by one. nn.Sequential calls its own in turn."
+    import difflib  # when somebody reads the message
+
+    close = difflib.get_close_matches("forward", vars(type(module)), n=1, cutoff=0.75)
+    return f"\nHint: {type(module).__name__} has {close[0]}; did you mean forward?" if close else ""
+
+
+def _prefix_hint(missing: list[str], unexpected: list[str]) -> str:
+    """Say how to come by the names of a state dict that was saved from a wrapper around the model."""
+    prefix = unexpected[0].partition(".")[0] + "." if unexpected else ""
+    if not missing or {f"{prefix}{key}" for key in missing} != set(unexpected):
+        return ""
+    return (
+        f"\nHint: the names in the state_dict begin with '{prefix}', as those of a model inside of another do (DataParallel, "
+        f"torch.compile): load {{k.removeprefix('{prefix}'): v for k, v in state_dict.items()}}."
+    )
+
+
 class Module:
     """A piece of a model: parameters, buffers, submodules, and a `forward` that computes with them.
 
@@ -502,7 +526,9 @@ class Module:
 
         def forward(self, *input: Any) -> Any:
             """Compute the module's output; every subclass defines it."""
-            raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+            raise NotImplementedError(
+                f'Module [{type(self).__name__}] is missing the required "forward" function{_forward_hint(self)}'
+            )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -903,7 +929,7 @@ class Module:
                     listed = ", ".join(f'"{key}"' for key in keys)
                     errors.insert(0, f"{what} key(s) in state_dict: {listed}. ")
         if errors:
-            listed = "\n\t".join(errors)
+            listed = "\n\t".join(errors) + _prefix_hint(missing, unexpected)
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")
         return _IncompatibleKeys(missing, unexpected)
 

@@ -24,7 +24,7 @@ def plain_scalar(value: Any) -> Any:
 
 def not_a_tensor(name: str, position: int, value: Any, argument: str) -> str:
     """Write torch's complaint about an argument that is no Tensor."""
-    from ..._signatures import TUPLE_HINT, type_name
+    from ..._signatures import tensor_hint, type_name
 
-    hint = TUPLE_HINT if type(value) is tuple and value and isinstance(value[0], _base.Tensor) else ""
-    return f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type_name(value)}{hint}"
+    got = f"{type_name(value)}{tensor_hint(value)}"
+    return f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {got}"
