@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -175,3 +177,22 @@ def test_threads_that_train_one_model_and_watch_it() -> None:
     watching.join()
     assert problems == [None]
     assert not wrong
+
+
+def test_threads_are_counted_while_garbage_is_due() -> None:
+    """In Python 3.11 a collection in the midst of `sys._current_frames` waited forever if it found a `threading.local`."""
+    program = """
+import gc, threading
+from retrograd.compiler._apart import is_alone
+
+for left in range(60):
+    gc.collect()
+    local = threading.local()
+    local.cycle = local
+    del local
+    gc.set_threshold(gc.get_count()[0] + left)
+    assert is_alone() and gc.isenabled()
+gc.disable()
+assert is_alone() and not gc.isenabled()
+"""
+    subprocess.run([sys.executable, "-c", program], timeout=60, check=True)

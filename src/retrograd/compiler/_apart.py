@@ -9,6 +9,7 @@ slots. One thread at a time does so, under `one_at_a_time`. A copy made by anoth
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from typing import Any
@@ -26,7 +27,13 @@ _thread = threading.get_ident
 
 def is_alone() -> bool:
     """Tell whether there is no other thread that could look at anything."""
-    return len(sys._current_frames()) == 1
+    collecting = gc.isenabled()
+    gc.disable()  # Python 3.11 holds a lock here, for which a `threading.local` that is collected would wait forever (gh-106883)
+    try:
+        return len(sys._current_frames()) == 1
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _slot(at: int) -> Any:
