@@ -75,7 +75,11 @@ def test_gelu_of_other_layouts_and_dtypes(approximate) -> None:
         small = x.to(dtype)
         got = F.gelu(small, approximate=approximate)
         assert got.dtype == dtype
-        assert rg.equal(got, F.gelu(small.float(), approximate=approximate).to(dtype))
+        rounded = F.gelu(small.float(), approximate=approximate).to(
+            dtype
+        )  # kernels of half precision: 0.55 units, not 0.5
+        rg.testing.assert_close(got, rounded, rtol=rg.finfo(dtype).eps, atol=rg.finfo(dtype).smallest_normal * 2**-7)
+        assert (got != rounded).float().mean() < 0.05
     assert F.gelu(rg.zeros(0, 3), approximate=approximate).shape == (0, 3)
 
 
