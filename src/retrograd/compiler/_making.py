@@ -58,7 +58,9 @@ def made_record(
     found = record(call, tensors, given, optimizers, [*own.values()], patterns, numbers)
     if found.behind:
         raise CutError(found)
-    made = Record(function, found, given, compile_guards(verdict.guards))
+    checked = {("args", "length"), ("kwargs", "keys"), *((path, "type") for path, _ in places)}  # by the runner itself
+    guards = [one for one in verdict.guards if (one.source.text, one.kind) not in checked]
+    made = Record(function, found, given, compile_guards(guards))
     made.constants = constants_of(verdict.guards)
     found_at = [path for path, _ in paths.values()]
     return runner(made, mode, found_at, places, _without(facts, numbers), streams, there, verdict.returned)

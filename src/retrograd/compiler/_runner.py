@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from .. import _device, _dtypes, _settings
 from .._device import chosen_device
 from .._dtypes import get_default_dtype
 from .._generated import emit
 from .._graph.guards import Freed
 from .._graph.node import Slot
 from .._modes import NO_GRAD, PLAIN
-from .._settings import get_num_threads
 from ..tensor._aliasing.view_nodes import detached, replay, replaying_node
 from ..tensor._aliasing.views import MULTIPLE, register_view, wrote
 from ..tensor._aliasing.views import NO_GRAD as WITHOUT_GRADIENTS
@@ -30,6 +31,7 @@ from ._sizes import are_read
 from ._trees import check_lines, rebuilt
 
 NDARRAY = np.ndarray
+FEW = 4  # tensors of which each pair is compared
 RETRY = object()  # what a record gives back if it is not for a call
 
 
@@ -105,17 +107,18 @@ def runner(
         "RETRY": RETRY, "ndarray": NDARRAY, "mode_of_record": mode,
         "asarray": np.asarray, "wrap": wrap, "edge_of": edge_of, "Call": Call,
         "record": record, "Node": CompiledBackward, "program": record.program, "holds": record.holds, "function": record.function,
-        "default_dtype": get_default_dtype, "the_dtype": get_default_dtype(), "threads": get_num_threads, "Slot": Slot,
-        "device": chosen_device, "storage_of": storage_of, "wrote": wrote, "LEAF": LEAF, "Freed": Freed,
+        "dtypes": _dtypes, "the_dtype": get_default_dtype(), "settings": _settings, "the_threads": _settings._threads, "Slot": Slot,
+        "device": chosen_device, "entered": _device._entered.get, "chosen": _device._base.get,
+        "storage_of": storage_of, "wrote": wrote, "LEAF": LEAF, "Freed": Freed,
         "view_of": view_of, "detached": detached, "none": frozenset(), "Streams": Streams,
         "mark_inference": mark_inference,
     }  # fmt: skip
     lines: list[str] = []
     different = ["mode is not mode_of_record", *check_lines(facts, scope)]
     different += [
-        "(d := device()) is not None and d.type != 'cpu'",
-        "default_dtype() is not the_dtype",
-        f"threads() != {get_num_threads()}",
+        "(entered() or chosen() is not None) and device().type != 'cpu'",
+        "dtypes._default is not the_dtype",
+        "settings._threads != the_threads",
     ]
     lines += _refusing(different)
     lines += _tensor_lines(record, paths, places, scope)
@@ -290,11 +293,14 @@ def _tensor_lines(record: Record, paths: list[str], places: Any, scope: dict[str
     given = [f"id(t{at})" for at, path in enumerate(paths) if path]
     captured = [id(found.tensors[at]) for at, path in enumerate(paths) if not path]
     scope["captured"] = frozenset(captured)  # they are kept alive, and differ from each other
-    if len(given) > 1:
+    if len(given) > FEW:
         lines += _refusing([f"len(ids := {{{', '.join(given)}}}) != {len(given)}"])
         lines += _refusing(["not captured.isdisjoint(ids)"] if captured else [])
-    elif given and captured:
-        lines += _refusing([f"{given[0]} in captured"])
+    else:
+        several = [f"t{at}" for at, path in enumerate(paths) if path]
+        same = [f"{one} is {other}" for one, other in combinations(several, 2)]
+        same += [f"{one} in captured" for one in given] if captured else []
+        lines += _refusing([" or ".join(same)] if same else [])
     if found.writes or found.touches_grads:  # different tensors on one memory
         owners = [f"m{at}" if at in found.writes else f"a{at}" for at in range(len(found.tensors))]
         arrays = [f"id({owner})" for owner in owners]
@@ -358,7 +364,7 @@ def _result_lines(record: Record, lines: list[str], scope: dict[str, Any]) -> di
     """Write the tensors of the result with their node, and return their names."""
     found = record.found
     if found.seeds:
-        edges = "".join(f"edge_of(t{at}), " for at in found.differentiated)
+        edges = "".join(f"t{at} if t{at}._edge is LEAF else t{at}._edge, " for at in found.differentiated)
         every = "".join(f"t{at}, " for at in range(len(found.tensors)))
         lines += [
             f"node = Node().begin(({edges}))",
@@ -417,7 +423,7 @@ def _versions(found: Recorded, texts: dict[int, str]) -> str:
     entries = []
     for at, value in enumerate(found.forward.inputs[: len(found.tensors)]):
         if value.buffer in memories:
-            entries.append(f"((s := storage_of(t{at})), s.version, a{at})")
+            entries.append(f"((s := t{at}._storage or storage_of(t{at})), s.version, a{at})")
     for identity, out in found.outputs.items():
         if out.kind == "made" and found.forward.results[out.index].buffer in memories:
             entries.append(f"(storage_of({texts[identity]}), {out.version}, {texts[identity]}._array)")
