@@ -180,6 +180,18 @@ def check_buffers_are_those_of_the_first_process(rank: int, size: int) -> None:
     assert np.isclose(own.module.running_mean[0].item(), 0.19 * (rank + 1))
 
 
+def check_parameters_that_each_process_keeps(rank: int, size: int) -> None:
+    net = torch.nn.Linear(2, 1)
+    with torch.no_grad():
+        for one in net.parameters():
+            one.fill_(rank)
+    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(net, ["bias"])
+    model = DistributedDataParallel(net)
+    (model(torch.ones(1, 2)) * rank).sum().backward()
+    assert (net.weight[0, 0].item(), net.bias.item()) == (0, rank)
+    assert (net.weight.grad[0, 0].item(), net.bias.grad.item()) == ((size - 1) / 2, rank)
+
+
 def check_processes_with_different_numbers_of_batches(rank: int, size: int) -> None:
     rate, steps = 0.01, [2 + one for one in range(size)]
     for divide_by_all in (True, False):

@@ -347,6 +347,27 @@ def check_new_tensors_on_a_mesh(rank: int, size: int) -> None:
     assert not torch.equal(made, made * (1 if rank else 2))
 
 
+class Doubled(torch.autograd.Function):
+    """What it is given, with twice the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad * 2
+
+
+def check_a_function_that_returns_what_it_is_given(rank: int, size: int) -> None:
+    mesh = init_device_mesh("cpu", (size,))
+    leaf = distribute_tensor(values(size, 2), mesh, [Shard(0)]).requires_grad_()
+    made = Doubled.apply(leaf)
+    assert made.placements == (Shard(0),)
+    made.sum().backward()
+    assert leaf.grad.full_tensor().tolist() == [[2.0, 2.0]] * size
+
+
 def check_tables_cut_by_rows(rank: int, size: int) -> None:
     mesh = init_device_mesh("cpu", (size,))
     table, numbers = values(7, 3), torch.tensor([[0, 6, 3], [2, 2, 5]])

@@ -33,6 +33,7 @@ from retrograd.distributed.fsdp import (
 from retrograd.distributed.fsdp._rooms import CAN_GIVE_BACK
 from retrograd.distributed.fsdp.wrap import ModuleWrapPolicy
 from retrograd.distributed.tensor import DTensor, Replicate, Shard
+from retrograd.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from retrograd.utils.checkpoint import checkpoint
 from tests.distributed.ranks import raised_by
 
@@ -203,6 +204,49 @@ class Mixed(nn.Module):
     def forward(self, x: Any) -> Any:
         y = self.small(x)
         return self.large(y).square().mean() + self.wide(y.double()).square().sum() + self.none.sum()
+
+
+def divided_twice(mesh: Any, *along: str, **options: Any) -> Any:
+    net = Net(9)
+    for block in net.blocks:
+        parallelize_module(block, mesh["tp"], {"inner": ColwiseParallel(), "outer": RowwiseParallel()})
+    return sharded(net, mesh=mesh[along], **options)
+
+
+def check_tensor_parallel_layers_are_sharded(rank: int, size: int) -> None:
+    for shape in ((2, 2),) if size == 4 else ((1, size), (size, 1)):
+        mesh = init_device_mesh("cpu", shape, mesh_dim_names=("dp", "tp"))
+        for reshard in (None, False):
+            plain, model = Net(9), divided_twice(mesh, "dp", reshard_after_forward=reshard)
+            trained_alike(model, plain, mesh.get_local_rank("dp"), shape[0], steps=4)
+        inner, outer = model.blocks[0].inner, model.blocks[0].outer
+        assert inner.weight.shape == (12, 9)
+        assert inner.weight.to_local().shape == (12 // size, 9)  # cut twice along one dimension
+        assert inner.weight.placements == (Shard(0), Shard(0))
+        assert outer.weight.placements == (Shard(1), Shard(0))
+        assert outer.bias.placements == (Replicate(), Shard(0))
+        whole = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True))
+        torch.testing.assert_close(whole, dict(plain.state_dict()), **CLOSE)
+        other = divided_twice(mesh, "dp")
+        assert other.load_state_dict(whole) == ([], [])
+        assert_same(other, plain)
+    if size == 4:
+        mesh = init_device_mesh("cpu", (2, 1, 2), mesh_dim_names=("copies", "dp", "tp"))
+        trained_alike(divided_twice(mesh, "copies", "dp"), Net(9), mesh.get_local_rank("copies"), 2, steps=2)
+    layer = parallelize_module(nn.Linear(2, 12), mesh["tp"], ColwiseParallel())
+    assert "have a dimension in common" in raised_by(lambda: fully_shard(layer, mesh=mesh["tp"]))
+    assert "are not parts of one mesh" in raised_by(lambda: fully_shard(layer))
+
+
+def check_a_sharded_module_takes_distributed_tensors(rank: int, size: int) -> None:
+    mesh = init_device_mesh("cpu", (1, size), mesh_dim_names=("dp", "tp"))
+    torch.manual_seed(0)
+    plain = nn.Sequential(nn.Linear(3, 12), nn.Linear(12, 2)).double()
+    model = copy.deepcopy(plain)
+    parallelize_module(model, mesh["tp"], {"0": ColwiseParallel(use_local_output=False), "1": RowwiseParallel()})
+    for layer in model:
+        fully_shard(layer, mesh=mesh["dp"])
+    trained_alike(fully_shard(model, mesh=mesh["dp"]), plain, 0, 1, steps=3)
 
 
 def check_small_parameters_travel_together(rank: int, size: int) -> None:

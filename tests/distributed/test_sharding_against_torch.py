@@ -162,6 +162,14 @@ def answers(rank, size):
     if size == 4:
         mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
         said.append(trained(rank, divided(mesh=mesh), 4))
+        mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+        both = Net()
+        for layer in both.layers:
+            parallelize_module(layer, mesh["tp"], ColwiseParallel(output_layouts=Replicate()))
+            fully_shard(layer, mesh=mesh["dp"])
+        both = fully_shard(both, mesh=mesh["dp"])
+        said += [(name, tuple(one.shape), tuple(one.to_local().shape)) for name, one in both.named_parameters()]
+        said.append(trained(rank // 2, both, 6))
     net.unshard()
     said.append([type(one).__name__ for one in net.parameters()])
     net.reshard()

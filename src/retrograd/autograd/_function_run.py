@@ -256,12 +256,14 @@ def _dirty_output(out: Any, edge: Any, view: Any, is_input: bool, count: int) ->
 
 
 def _returned_input(out: Any, edge: Any, mode: Any, variables: int) -> Any:
-    array = _base.materialise(out)
-    result = wrap(vocabulary.alias(array) if array.ndim else array, None)
     if may_take_over() and has_torch_function((out,)):
-        result = result.as_subclass(type(out))
+        with using(grad=False):
+            result = out.view_as(out)  # which a subclass makes: it knows what belongs to it
+    else:
+        array = _base.materialise(out)
+        result = wrap(vocabulary.alias(array) if array.ndim else array, None)
+        register_view(out, result, ((alias, {}),), mode)
     result._edge = edge
-    register_view(out, result, ((alias, {}),), mode)
     if result._extra is not None and result._extra.view is not None:
         result._extra.view.made_in = FUNCTION if variables == 1 else MULTIPLE
     return result

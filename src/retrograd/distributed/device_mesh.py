@@ -237,6 +237,18 @@ class DeviceMesh:
         made._root, made._joined = self._get_root_mesh(), {}
         return made
 
+    def _followed_by(self, other: DeviceMesh) -> DeviceMesh:
+        """Return the mesh with this one's dimensions and then another's, of which both are parts."""
+        if not np.array_equal(self._whole, other._whole):
+            raise RuntimeError(
+                f"{self} and {other} are not parts of one mesh\n"
+                'Hint: mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("dp", "tp")), then mesh["dp"] and mesh["tp"].'
+            )
+        if {axis for axes in self._axes for axis in axes} & {axis for axes in other._axes for axis in axes}:
+            raise RuntimeError(f"{self} and {other} have a dimension in common")
+        names = (*(self.mesh_dim_names or ()), *(other.mesh_dim_names or ()))
+        return self._part(names, (*self._axes, *other._axes), [*self.get_all_groups(), *other.get_all_groups()])
+
     def _flatten(self, mesh_dim_name: str | None = None, backend_override: Any = None) -> DeviceMesh:
         """Join all dimensions to one, which the whole mesh then knows by its name."""
         name = mesh_dim_name or "_".join(self.mesh_dim_names or ())

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from ...nn.modules.container import ModuleDict, ModuleList
 from ...nn.modules.module import Module
 from ..device_mesh import DeviceMesh
+from ..tensor._dtensor import DTensor
 from ..tensor.placement_types import Shard
 from ._parameters import ShardedParameter, managed_parameters
 from ._states import State, Tree
@@ -207,7 +208,8 @@ def fully_shard(
 
     Args:
         module: the module, or several that are gathered together; changed in place
-        mesh: of one dimension, along which parameters are cut, or of two: replicas of what the second divides; all processes if not given
+        mesh: of one dimension, along which parameters are cut, or of two: replicas of what the second divides; all processes if not given.
+            Of tensor-parallel layers, other dimensions of the mesh that those are on
         reshard_after_forward: whether the parameters are freed between forward and backward; if not given, unless it is the root
         shard_placement_fn: returns the `Shard` of a parameter; by default dimension 0 is cut
         mp_policy: the dtypes in which it computes and reduces
@@ -266,10 +268,9 @@ def _cut_dim(parameter: Any, choose: Any, mesh: DeviceMesh) -> int:
         raise NotImplementedError(f"shard_placement_fn must return a Shard or None, not {chosen!r}")
     dim: int = chosen.dim % parameter.ndim
     count = mesh.size(mesh.ndim - 1)
-    if dim != 0 and parameter.shape[dim] % count:
-        raise NotImplementedError(
-            f"FSDP does not support uneven sharding on dim {dim}: {parameter.shape} (world size: {count})"
-        )
+    shape = parameter.to_local().shape if isinstance(parameter, DTensor) else parameter.shape
+    if dim != 0 and shape[dim] % count:
+        raise NotImplementedError(f"FSDP does not support uneven sharding on dim {dim}: {shape} (world size: {count})")
     return dim
 
 

@@ -14,17 +14,15 @@ from ...tensor._functions.joining import cat
 from .. import _collectives as c
 from .._buffers import _array_of, _module_of
 from .._reductions import ReduceOp
-from ..tensor._dtensor import DTensor, placed
+from ..tensor._dtensor import DTensor, like, placed
 from ..tensor._utils import compute_local_shape_and_global_offset
 from ..tensor.placement_types import Replicate, Shard
 from ._rooms import Room
 
-DTENSOR = (
-    "FSDP of a parameter that is a DTensor already ({name}): retrograd does not combine fully_shard with tensor parallelism\n"
-    "Hint: shard it by one of them."
-)
-
-
+# Note [Cut twice]
+# A parameter of a tensor-parallel layer lies on the mesh of that layer, and `fully_shard` cuts this process's part of it once more. The
+# shards lie on the layer's dimensions first and those of `fully_shard` after them, so that plain placements, read in order, say what was
+# done: Shard(0) by the layer, then Shard(0) of that. torch has the dimensions in the other order, and writes _StridedShard for it.
 SMALL = 1 << 16  # bytes that a process sends: below, starting a collective takes longer than copying
 _origins = itertools.count()
 
@@ -34,27 +32,35 @@ class ShardedParameter:
 
     The dimension that is cut comes first in the memory of the whole, so that the parts lie there one after the other, and what processes
     send needs no copies. All send as much: the last parts are filled up with zeros.
+
+    The parameter of a tensor-parallel layer is a DTensor already. Then what is cut, gathered and reduced is this process's part of it: see
+    Note [Cut twice].
     """
 
     def __init__(self, holders: list[tuple[Any, str]], parameter: Any, mesh: Any, dim: int) -> None:
         self.holders = holders  # modules and names under which it is found; the first is the one that counts
-        self.mesh, self.dim = mesh, dim
-        self.shape, self.requires_grad = tuple(parameter.shape), parameter.requires_grad
+        self.dim, self.requires_grad = dim, parameter.requires_grad
+        self.layer = parameter._spec if isinstance(parameter, DTensor) else None  # how a tensor-parallel layer has it
+        own = _own(parameter)
+        self.shape = tuple(own.shape)
         self.group = mesh.get_group(mesh.ndim - 1)
         self.replicas = mesh.get_group(0) if mesh.ndim == 2 else None
-        self.placements = (Replicate(),) * (mesh.ndim - 1) + (Shard(dim),)
-        local, begins = compute_local_shape_and_global_offset(self.shape, mesh, self.placements)
+        cut = (Replicate(),) * (mesh.ndim - 1) + (Shard(dim),)
+        local, begins = compute_local_shape_and_global_offset(self.shape, mesh, cut)
+        self.begin = begins[dim]
         self.longest = Shard.local_shard_size_and_offset(self.shape[dim], self.group.size(), 0)[0]
         others = [n for at, n in enumerate(self.shape) if at != dim]
         self.row = math.prod(others)  # numbers in one step along the dimension that is cut
         self.whole_shape = (self.longest * self.group.size(), *others)  # in memory
-        part = parameter.detach().narrow(dim, begins[dim], local[dim]).contiguous().clone()
+        part = own.narrow(dim, self.begin, local[dim]).contiguous().clone()
         if not hasattr(parameter, "_fsdp_origin"):
             parameter._fsdp_origin = next(_origins)
         self.origin = parameter._fsdp_origin  # the same where two modules have been given shards of one parameter
-        self.sharded: Any = make_parameter(placed(part, mesh, self.placements, self.shape), parameter.requires_grad)
+        if self.layer is not None:  # See Note [Cut twice]
+            mesh, cut = parameter.device_mesh._followed_by(mesh), (*parameter.placements, *cut)
+        self.sharded: Any = make_parameter(placed(part, mesh, cut, parameter.shape), parameter.requires_grad)
         for name, value in vars(parameter).items():
-            if name != "_is_param":
+            if name not in vars(self.sharded):
                 setattr(self.sharded, name, value)
         self.whole: Any = None  # the parameter with which the module computes
         self.room: Room | None = None
@@ -80,7 +86,10 @@ class ShardedParameter:
         if self.room is None or self.room.array.dtype != array.dtype:
             self.room = Room(math.prod(self.whole_shape), array.dtype, _module_of(array))
             seen = wrap(self.room.array.reshape(self.whole_shape)).narrow(0, 0, self.shape[self.dim])
-            self.whole = make_parameter(seen.movedim(0, self.dim), self.sharded.requires_grad)
+            seen = seen.movedim(0, self.dim)
+            if self.layer is not None:
+                seen = placed(seen, self.layer.mesh, self.layer.placements, self.layer.shape)
+            self.whole = make_parameter(seen, self.sharded.requires_grad)
         return self.room.array
 
     def _filled_up(self, part: Any) -> Any:
@@ -106,10 +115,9 @@ class ShardedParameter:
 
     def take_over_whole(self) -> None:
         """Copy this process's part of the whole parameter into the shard."""
-        local, begins = compute_local_shape_and_global_offset(self.shape, self.mesh, self.placements)
         with using(grad=False):
             shard = self.sharded._local_tensor
-            shard.copy_(self.whole.detach().narrow(self.dim, begins[self.dim], local[self.dim]))
+            shard.copy_(_own(self.whole).narrow(self.dim, self.begin, shard.shape[self.dim]))
 
     def forget_whole(self) -> None:
         """Take over a shard that the module has been given instead, as `to` does."""
@@ -121,7 +129,7 @@ class ShardedParameter:
     # ---- gradients ----
     def taken_gradient(self, dtype: Any) -> Any:
         """Take the gradient of the whole, and return it as rows, one for each process."""
-        grad, self.whole.grad = self.whole.grad, None
+        grad, self.whole.grad = _own(self.whole.grad), None
         if dtype is not None and dtype != grad.dtype:
             grad = grad.to(dtype)
         moved = grad.movedim(self.dim, 0)
@@ -149,12 +157,17 @@ class ShardedParameter:
             part = part.to(shard.dtype).contiguous()
             grad = self.sharded.grad
             if grad is None:
-                self.sharded.grad = placed(part, self.mesh, self.placements, self.shape)
+                self.sharded.grad = like(part, self.sharded)
             else:
                 Tensor.add_(grad.as_subclass(Tensor), part)
         hooks = self.sharded._extra.post_hooks
         for hook in list((hooks or {}).values()):
             hook(self.sharded)
+
+
+def _own(tensor: Any) -> Any:
+    """Return what this process has of a tensor."""
+    return tensor._local_tensor if isinstance(tensor, DTensor) else tensor.detach()
 
 
 # ---- what processes send each other: that of a large parameter by itself, that of all small ones at once ----
@@ -234,8 +247,6 @@ def managed_parameters(modules: list[Any], ignored: set[Any], is_other: Any) -> 
                 raise ValueError(
                     f"fully_shard doesn't support scalar parameters. Change {name} to a 1D tensor with numel equal to 1."
                 )
-            if isinstance(one, DTensor):
-                raise NotImplementedError(DTENSOR.format(name=name))
             found.setdefault(id(one), ([], one))[0].append((module, name))
         for child in module.children():
             visit(child, False)

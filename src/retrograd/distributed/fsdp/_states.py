@@ -97,8 +97,8 @@ class State:
             given = state.get(key)
             if parameter is None or not isinstance(given, Tensor):
                 continue
-            if not isinstance(given, DTensor) and tuple(given.shape) == parameter.shape:
-                state[key] = distribute_tensor(given, self.mesh, parameter.placements, src_data_rank=None)
+            if not isinstance(given, DTensor) and given.shape == one.shape:
+                state[key] = distribute_tensor(given, one.device_mesh, one.placements, src_data_rank=None)
 
     # ---- whole and in parts ----
     def start_gathering(self) -> None:

@@ -381,6 +381,11 @@ class DistributedDataParallel(Module, Joinable):
         self._comm_hooks.append((hook, state))
         self.reducer.hook = lambda bucket: hook(state, bucket)
 
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(module: Any, params_and_buffers_to_ignore: Any) -> None:
+        """Name the parameters and buffers of a module that each process keeps as its own, before it is wrapped."""
+        module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
+
     def _register_builtin_comm_hook(self, comm_hook_type: Any) -> None:
         """Register one of the hooks that torch has built in."""
         self.register_comm_hook(self.process_group, BUILTIN_HOOKS[comm_hook_type])
