@@ -21,7 +21,7 @@ def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def said(action: Callable[[], Any]) -> str:
     """Return what an action gives as a text, or the error it raises."""
-    return oracle.said(action, words=oracle.whole, ignore_warnings=False)
+    return oracle.said(action, words=oracle.before_the_hint, ignore_warnings=False)
 
 
 def net(torch: Any) -> Any:
