@@ -43,7 +43,7 @@ run: $(EXAMPLES)
 	$(BIN)/retrograd run examples/digits.py
 
 test: $(DEV)
-	$(BIN)/python -m pytest -n auto -q
+	$(BIN)/python -m pytest -n auto --dist worksteal -q
 
 test-elsewhere: $(DEV)
 	$(BIN)/python -m tests.elsewhere
@@ -57,7 +57,7 @@ types: $(TYPES)
 	$(BIN)/python -m tests.type_checking
 
 oracle: $(DEV) $(ORACLE)
-	$(BIN)/python -m pytest -n auto -q -m oracle
+	$(BIN)/python -m pytest -n auto --dist worksteal -q -m oracle
 
 opdb: $(DEV) $(ORACLE)
 	$(BIN)/python -m tests.opdb --part

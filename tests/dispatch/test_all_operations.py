@@ -11,7 +11,7 @@ import pytest
 
 import retrograd
 from retrograd.utils._python_dispatch import BaseTorchDispatchMode
-from tests.ops.checks import array, weights
+from tests.ops.checks import array, close, weights
 from tests.ops.infos import OPS
 from tests.ops.opinfo import Op, Sample, arrays_of, is_float, leaves
 from tests.ops.test_all import dtype_for
@@ -76,7 +76,7 @@ def same(plain: list[Any], seen: list[Any]) -> None:
             assert other is None or not np.any(other)
         else:
             assert (other.dtype, other.shape) == (one.dtype, one.shape)
-            np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-9)
+            close(other, one, "under a mode", rtol=1e-9, atol=1e-9)
 
 
 def compare(op: Op, sample: Sample, prepare: Callable[[Any], Any], dtype: str, *seen: Seen) -> None:
