@@ -1,4 +1,4 @@
-"""Examples with their modules compiled print what they print without."""
+"""Examples with their modules compiled, or the function that trains them, print what they print without."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def printed(name: str, by: list[str], folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["digits", "lstm", "vae", "gpt", *(["neural_ode"] if ALL else [])])
+@pytest.mark.parametrize(
+    "name", ["digits", "lstm", "vae", "gpt", "wgan_gp", *(["neural_ode", "maml", "pinn"] if ALL else [])]
+)
 def test_an_example_says_the_same(name: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     pytest.importorskip("tqdm")
