@@ -157,11 +157,11 @@ def work(rank, size):
     if rank != 1:
         said.append(dist.all_reduce(y, op=dist.ReduceOp.MAX, group=group, async_op=True).wait())
     said.append(y)
-    model = torch.nn.Linear(3, 2)
+    model = torch.nn.Linear(3, 2, dtype=torch.float64)  # its steps make much of last bits
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for step in range(5):
         optimizer.zero_grad()
-        loss = (model(torch.ones(2, 3) * (rank + step + 1)) ** 2).mean()
+        loss = (model(torch.ones(2, 3, dtype=torch.float64) * (rank + step + 1)) ** 2).mean()
         loss.backward()
         for parameter in model.parameters():
             dist.all_reduce(parameter.grad)
