@@ -12,7 +12,6 @@ from .._graph.node import Freed, InputFacts, Node, Slot
 from .._graph.unpacked import Guard, output_edge, unpacked
 from .._graph.unpacked import SavedTensor as SavedByName
 from .._modes import current_mode
-from .._signatures import type_name
 from .._warnings import warn
 from ..tensor._aliasing.views import NOWHERE
 from ..tensor._base import LEAF, dispatch_types, storage_of, wrap, wrap_leaf_alias
@@ -303,7 +302,7 @@ class FunctionNode(Node, FunctionCtx):
             edge = self._edges[i]
             if result is None or edge is None:
                 if result is not None and not isinstance(result, Tensor):
-                    raise RuntimeError(f"expected Variable or None (got {type_name(result)})")
+                    raise RuntimeError(not_a_variable(result))
                 if result is not None and not self.is_tensor_input[i]:
                     raise RuntimeError(
                         f"function {name} returned a gradient different than None at position {i + 1}, but the "
@@ -312,7 +311,7 @@ class FunctionNode(Node, FunctionCtx):
                 checked.append(result if result is None or graph else result._array)  # hooks of the node see it
                 continue
             if not isinstance(result, Tensor):
-                raise RuntimeError(f"expected Variable or None (got {type_name(result)})")
+                raise RuntimeError(not_a_variable(result))
             facts: InputFacts = self.meta.inputs[i]  # type: ignore[union-attr,assignment]
             shape = tuple(result._array.shape)
             if shape != facts.shape and not _expandable(facts.shape, shape):
@@ -335,6 +334,13 @@ class BackwardCFunction(UsersAttributes, FunctionNode):
 
 
 taken |= {name for name in (*dir(FunctionNode), *vars(FunctionNode())) if not name.startswith("__")} - SETTABLE
+
+
+def not_a_variable(value: Any) -> str:
+    """Write torch's complaint about a gradient that is no tensor."""
+    from .._signatures import type_name  # when somebody reads the message
+
+    return f"expected Variable or None (got {type_name(value)})"
 
 
 def _expandable(shape: tuple[int, ...], wide: tuple[int, ...]) -> bool:

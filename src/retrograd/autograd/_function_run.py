@@ -22,7 +22,6 @@ from .._graph.node import InputFacts, Meta, Node, Slot
 from .._modes import current_mode, using
 from .._ops.shape import alias
 from .._places import user_place, user_stack
-from .._signatures import type_name
 from .._warnings import warn
 from ..overrides import has_torch_function, may_take_over
 from ..tensor import _base
@@ -32,7 +31,7 @@ from ..tensor._base import LEAF, edge_of, wrap
 from ..tensor._functions.creation import zeros_like
 from ..tensor._tensor import Tensor
 from ._function_attributes import delete_by_user, read_by_user, set_by_user, users_attributes
-from ._function_node import BackwardCFunction, FunctionNode, Saved
+from ._function_node import BackwardCFunction, FunctionNode, Saved, not_a_variable
 from .forward_ad import check_dual, keep_tangent, parts_of
 
 NEW, DIRTY, GIVEN, VIEW, CONSTANT = "new", "dirty", "given", "view", "constant"
@@ -578,7 +577,7 @@ def _pushed(
             checked.append(None)
             continue
         if t is not None and not isinstance(t, Tensor):
-            raise RuntimeError(f"expected Variable or None (got {type_name(t)}) for grad output {i}.")
+            raise RuntimeError(f"{not_a_variable(t)} for grad output {i}.")
         if made.kind is CONSTANT and t is not None:
             raise RuntimeError(
                 f"Function's jvp returned a gradient at position {i}, but  the corresponding forward output is not a "
