@@ -1,5 +1,8 @@
 """Threads that run kernels: native code shares out the items of a call, and needs neither Python nor its lock.
 
+Each thread begins with a part of the items that is its own in every call: what it wrote in one kernel lies in its core's cache when the
+next one reads it, and cores need not share a cache. Who has finished its part takes what is left of the others'.
+
 A worker is a thread of Python that has gone into native code and stays there. It looks for a call for a while, then sleeps until it is
 rung for: waking a thread takes 50 us, finding one that still looks takes 1 us, and programs call one kernel after another. The thread
 that calls takes items, too, and then waits for the workers that have taken some, never for one that has not woken up: a call is open
@@ -29,44 +32,60 @@ from . import machine
 LOOKS: Final = 2000  # times that a worker looks for a call before it sleeps: about 50 us
 # What the text below names: places in the memory that threads share, of which those that several write have a line of the cache for
 # themselves, and numbers. The state is the number of a call (from bit 32 on), whether it is open, and how many workers have joined it.
+# From NEXT on, there is a line for each part: the next item that is to be done, and the first that is not of this part.
 _NAMES: Final = {
-    "STATE": 0, "NEXT": 64, "FINISHED": 128, "BELL": 192, "SLEEPERS": 256, "STOP": 320,
-    "FUNCTION": 384, "CELLS": 392, "SIZES": 400, "SCALARS": 408, "END": 416, "CHUNK": 424, "LIMIT": 432,
+    "STATE": 0, "FINISHED": 64, "BELL": 128, "SLEEPERS": 192, "STOP": 256,
+    "FUNCTION": 320, "CELLS": 328, "SIZES": 336, "SCALARS": 344, "END": 352, "CHUNK": 360, "PART": 368, "PARTS": 376,
     "OPEN": 1 << 16, "JOINED": (1 << 16) - 1, "CALL": 1 << 32, "SYS_FUTEX": 202, "SYS_YIELD": 24, "WAIT": 128, "WAKE": 129,
+    "NEXT": 384, "LINE": 64,
 }  # fmt: skip
-_MEMORY: Final = 448
-_JOB: Final = struct.Struct("7Q")  # from FUNCTION to LIMIT
+_MOST: Final = 256  # threads that work on one call
+_MEMORY: Final = _NAMES["NEXT"] + _NAMES["LINE"] * _MOST
+_JOB: Final = struct.Struct("8Q")  # from FUNCTION to PARTS
 _BYTES: Final = bytes.__basicsize__ - 1  # where in an object its bytes begin
 
-# Take items as long as there are some.
+# Take items as long as there are some: first those of the part that this thread, `mine`, has in every call, then those of the others.
 _WORK: Final = """
 declare i64 @llvm.smin.i64(i64, i64)
 declare void @llvm.x86.sse2.pause()
-define internal void @work(ptr %memory) {
-  %next = getelementptr i8, ptr %memory, i64 NEXT
+define internal void @work(ptr %memory, i64 %mine) {
+entry:
   %function = load ptr, ptr (FUNCTION)
   %cells = load ptr, ptr (CELLS)
   %sizes = load ptr, ptr (SIZES)
   %scalars = load ptr, ptr (SCALARS)
-  %end = load i64, ptr (END)
   %chunk = load i64, ptr (CHUNK)
+  %parts = load i64, ptr (PARTS)
+  br label %turn
+turn:
+  %tried = phi i64 [ 0, %entry ], [ %tried_next, %empty ]
+  %sum = add i64 %mine, %tried
+  %owner = urem i64 %sum, %parts
+  %offset = mul i64 %owner, LINE
+  %next = getelementptr i8, ptr (NEXT), i64 %offset
+  %next_stop = getelementptr i8, ptr %next, i64 8
+  %stop = load i64, ptr %next_stop
   br label %look
 look:
   %low = atomicrmw add ptr %next, i64 %chunk monotonic
-  %some = icmp slt i64 %low, %end
-  br i1 %some, label %take, label %done
+  %some = icmp slt i64 %low, %stop
+  br i1 %some, label %take, label %empty
 take:
   %behind = add i64 %low, %chunk
-  %high = call i64 @llvm.smin.i64(i64 %behind, i64 %end)
+  %high = call i64 @llvm.smin.i64(i64 %behind, i64 %stop)
   call void %function(ptr %cells, ptr %sizes, ptr %scalars, i64 %low, i64 %high)
   br label %look
+empty:
+  %tried_next = add i64 %tried, 1
+  %more = icmp ult i64 %tried_next, %parts
+  br i1 %more, label %turn, label %done
 done:
   ret void
 }
 """
-# What a worker does until it is told to stop: (memory, the function syscall, nothing, how often to look, nothing).
+# What a worker does until it is told to stop: (memory, the function syscall, nothing, how often to look, its number).
 _WORKER: Final = """
-define void @KERNEL(ptr %memory, ptr %system, ptr %none, i64 %looks, i64 %nothing) {
+define void @KERNEL(ptr %memory, ptr %system, ptr %none, i64 %looks, i64 %mine) {
 entry:
   br label %begin
 begin:
@@ -97,9 +116,10 @@ sleep:
   atomicrmw sub ptr (SLEEPERS), i64 1 seq_cst
   br label %begin
 try:
-  %limit = load i64, ptr (LIMIT)
+  %parts = load i64, ptr (PARTS)
   %joined = and i64 %state, JOINED
-  %has_room = icmp ult i64 %joined, %limit
+  %with_caller = add i64 %joined, 1
+  %has_room = icmp ult i64 %with_caller, %parts
   br i1 %has_room, label %join, label %begin
 join:
   %with_me = add i64 %state, 1
@@ -107,7 +127,7 @@ join:
   %is_in = extractvalue { i64, i1 } %swap, 1
   br i1 %is_in, label %run, label %begin
 run:
-  call void @work(ptr %memory)
+  call void @work(ptr %memory, i64 %mine)
   atomicrmw add ptr (FINISHED), i64 1 release
   br label %begin
 end:
@@ -118,7 +138,24 @@ end:
 _CALLER: Final = """
 define void @KERNEL(ptr %memory, ptr %system, ptr %none, i64 %first, i64 %nothing) {
 entry:
-  store i64 %first, ptr (NEXT)
+  %last = load i64, ptr (END)
+  %part = load i64, ptr (PART)
+  %parts = load i64, ptr (PARTS)
+  br label %parting
+parting:
+  %owner = phi i64 [ 0, %entry ], [ %owner_next, %parting ]
+  %start = phi i64 [ %first, %entry ], [ %start_next, %parting ]
+  %offset = mul i64 %owner, LINE
+  %next = getelementptr i8, ptr (NEXT), i64 %offset
+  %next_stop = getelementptr i8, ptr %next, i64 8
+  %start_next = add i64 %start, %part
+  %stop = call i64 @llvm.smin.i64(i64 %start_next, i64 %last)
+  store i64 %start, ptr %next
+  store i64 %stop, ptr %next_stop
+  %owner_next = add i64 %owner, 1
+  %more = icmp ult i64 %owner_next, %parts
+  br i1 %more, label %parting, label %begin
+begin:
   store i64 0, ptr (FINISHED)
   %before = load i64, ptr (STATE)
   %number = udiv i64 %before, CALL
@@ -131,11 +168,10 @@ entry:
   %is_asleep = icmp ne i64 %sleepers, 0
   br i1 %is_asleep, label %ring, label %run
 ring:
-  %limit = load i64, ptr (LIMIT)
-  call i64 (i64, ...) %system(i64 SYS_FUTEX, ptr (BELL), i64 WAKE, i64 %limit)
+  call i64 (i64, ...) %system(i64 SYS_FUTEX, ptr (BELL), i64 WAKE, i64 %parts)
   br label %run
 run:
-  call void @work(ptr %memory)
+  call void @work(ptr %memory, i64 0)
   %closed = atomicrmw and ptr (STATE), i64 -65537 acq_rel
   %joined = and i64 %closed, JOINED
   br label %wait
@@ -184,7 +220,9 @@ class _Pool:
     def has(self, workers: int) -> bool:
         """Start workers until there are so many, if there can be."""
         while len(self.workers) < workers:
-            worker = threading.Thread(target=self._serve, daemon=True, name="retrograd-kernels")
+            worker = threading.Thread(
+                target=self._serve, args=(len(self.workers) + 1,), daemon=True, name="retrograd-kernels"
+            )
             try:
                 worker.start()
             except RuntimeError:  # no more threads for this process, or its end is near
@@ -192,19 +230,20 @@ class _Pool:
             self.workers.append(worker)
         return True
 
-    def run(self, job: tuple[int, ...], low: int, workers: int) -> None:
-        """Let so many workers help with a job: the addresses of a function and of its arguments, the last item, a chunk."""
-        self.has(workers)
-        _JOB.pack_into(self.memory.data, _NAMES["FUNCTION"], *job, workers)
+    def run(self, job: tuple[int, ...], low: int, high: int, chunk: int, threads: int) -> None:
+        """Do items, chunk by chunk, on so many threads: of a function with its arguments, all four as addresses."""
+        self.has(threads - 1)
+        part = -(-(high - low) // (chunk * threads)) * chunk
+        _JOB.pack_into(self.memory.data, _NAMES["FUNCTION"], *job, high, chunk, part, threads)
         self.call(*self.pointers, None, low, 0)
 
-    def _serve(self) -> None:
-        self.serve(*self.pointers, None, LOOKS, 0)
+    def _serve(self, number: int) -> None:
+        self.serve(*self.pointers, None, LOOKS, number)
 
     def stop(self) -> None:
         """Let workers end: their code and memory go with the interpreter."""
         self.memory[_NAMES["STOP"]] = 1
-        self.run((0, 0, 0, 0, 0, 1), 0, len(self.workers))
+        self.run((0, 0, 0, 0), 0, 0, 1, len(self.workers) + 1)
         for worker in self.workers:
             worker.join(1.0)
 
@@ -257,7 +296,7 @@ def share(function: Any, cells: bytes, sizes: bytes, numbers: bytes | None, low:
     elif count > 1 and _busy.acquire(blocking=False):
         try:
             places = [id(one) + _BYTES if one else 0 for one in (cells, sizes, numbers)]
-            _workers().run((function.address, *places, high, chunk), low, min(count, -(-(high - low) // chunk)) - 1)
+            _workers().run((function.address, *places), low, high, chunk, min(count, -(-(high - low) // chunk), _MOST))
         finally:
             _busy.release()
     else:
@@ -275,7 +314,7 @@ def together(function: Any, cells: int, threads: int) -> bool:
         pool = _workers()
         if not pool.has(threads - 1):
             return False
-        pool.run((function.address, cells, 0, 0, threads, 1), 0, threads - 1)
+        pool.run((function.address, cells, 0, 0), 0, threads, 1, threads)
         return True
     finally:
         _busy.release()
