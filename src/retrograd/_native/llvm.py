@@ -77,6 +77,9 @@ PREFERRED: Final = ' "prefer-vector-width"="{}"'
 SHORT: Final = ('!{!"llvm.loop.vectorize.predicate.enable", i1 true}', '!{!"llvm.loop.interleave.count", i32 1}')
 # of one whose turns are known, before LLVM makes vectors of them
 WHOLE: Final = ('!{!"llvm.loop.unroll.disable"}',)
+# of one of many turns that computes more than a few steps: four vectors side by side, as each step waits for the one before
+SIDE_BY_SIDE: Final = ('!{!"llvm.loop.interleave.count", i32 4}',)
+FEW_STEPS: Final = 20
 # and of one whose values take all registers
 SINGLE: Final = ('!{!"llvm.loop.interleave.count", i32 1}', '!{!"llvm.loop.unroll.disable"}')
 
@@ -227,7 +230,8 @@ class Text:
             self.metadata.append(f'!{{!"llvm.loop.parallel_accesses", {group}}}')
             accesses = len(self.metadata) - 1
             hints = []
-            for hint in SHORT * loop.short + WHOLE * loop.whole + SINGLE * loop.single:
+            computes = loop.long and not loop.carried and len(self.lines) - at > FEW_STEPS
+            for hint in SHORT * loop.short + WHOLE * loop.whole + SINGLE * loop.single + SIDE_BY_SIDE * computes:
                 self.metadata.append(hint)
                 hints.append(f", !{len(self.metadata) - 1}")
             number = len(self.metadata)

@@ -26,6 +26,7 @@ from .expression import I64, Expr
 
 SPILL: Final = 10  # operations: a value that takes as many is quicker stored and read again than computed again
 LOOKED_FOR: Final = 8  # operations that are worth a look for what is rare
+SIDE_BY_SIDE: Final = 256  # elements of a row from which several vectors side by side pay
 LANES: Final = 256  # numbers of a block of lanes: a few arrays of them stay in the first cache
 STREAMED: Final = 2048  # numbers of a block that is streamed
 
@@ -72,7 +73,7 @@ class Loop:
 
     `short` says that turns are few: what is left over of the last vector is worth a masked one. `whole` says that their number is known
     and makes whole vectors: they are not to be written out one by one. `single` says that a turn has as many values as there are
-    registers: one vector is computed at a time.
+    registers: one vector is computed at a time. `long` says that there are enough turns for several vectors side by side.
     """
 
     index: Step
@@ -84,6 +85,7 @@ class Loop:
     short: bool = False
     whole: bool = False
     single: bool = False
+    long: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,8 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """What loops are made of. `form` is "rows" or "lanes", `blocked` says whether items are blocks of the last inner dimension."""
+    """What loops are made of. `form` is "rows" or "lanes", `blocked` says whether items are blocks of the last inner dimension, `long`
+    whether this dimension has at least SIDE_BY_SIDE elements."""
 
     inputs: tuple[Operand, ...]
     outputs: tuple[Output, ...]
@@ -119,6 +122,7 @@ class Kernel:
     inner: int
     form: str = "rows"
     blocked: bool = False
+    long: bool = False
 
 
 @dataclass(slots=True)
@@ -154,9 +158,9 @@ class _Writer:
     def mul(self, x: Any, y: Any) -> Any:
         return self.step("mul", I64, x, y)
 
-    def open(self, begin: Any, end: Any, free: bool = False) -> tuple[Loop, list[Any]]:
+    def open(self, begin: Any, end: Any, free: bool = False, long: bool = False) -> tuple[Loop, list[Any]]:
         """Begin a loop; steps go into it until its second part is given back to `at`."""
-        loop = Loop(Step("index", I64), begin, end, free)
+        loop = Loop(Step("index", I64), begin, end, free, long=long)
         self.at.append(loop)
         outside, self.at = self.at, loop.body
         return loop, outside
@@ -425,7 +429,7 @@ class _Lowering:
         for depth in range(1, self.kernel.inner + 1):
             last = depth == self.kernel.inner
             begin, end = (self.start, self.stop) if last else (self.w.number(0), self.inner[depth - 1])
-            loop, outside = self.w.open(begin, end, free=last)
+            loop, outside = self.w.open(begin, end, free=last, long=last and self.kernel.long)
             opened.append((loop, outside))
             loop.carried = [Carried(r.type, total) for r, total in zip(reductions, totals, strict=True)]
             totals = list(loop.carried)
@@ -555,7 +559,7 @@ class _Lowering:
         for depth in range(self.kernel.inner):
             last = depth == self.kernel.inner - 1
             begin, end = (self.start, self.stop) if last else (w.number(0), self.inner[depth])
-            loop, outside = w.open(begin, end, free=last)
+            loop, outside = w.open(begin, end, free=last, long=last and self.kernel.long)
             outsides.append(outside)
             where.append(loop.index)
         known: list[dict[Expr, Any]] = [{}]

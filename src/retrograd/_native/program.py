@@ -445,7 +445,10 @@ class _Plan:
             self.streams |= streamed
             operand = loops.Operand(storage, outer, inner)
             stored.append(loops.Output(value, level, operand, op if level == "column" else "", streamed))
-        kernel = loops.Kernel(tuple(operands), tuple(stored), len(self.outer), len(self.inner), self.form, self.blocked)
+        long = self.inner[-1][1] >= loops.SIDE_BY_SIDE
+        kernel = loops.Kernel(
+            tuple(operands), tuple(stored), len(self.outer), len(self.inner), self.form, self.blocked, long
+        )
         self.function = machine.compiled(llvm.render(loops.lower(kernel), "KERNEL"))
         self._prepare(outputs, plain)
 
