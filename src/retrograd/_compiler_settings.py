@@ -1,4 +1,4 @@
-"""Settings of torch's compiler: objects that keep what programs set. Nothing reads them, as nothing is compiled."""
+"""Settings of torch's compiler: objects that keep what programs set. Nothing reads them: there is one way to compile."""
 
 from __future__ import annotations
 

@@ -12,13 +12,40 @@ from collections.abc import Callable
 from typing import Any
 
 from .._absent import finder
+from .._compiler_settings import Settings as _Settings
 from .._modes import read_mode
 from .._modes import setting as _setting
 from .._public import set_all
 from .._tracebacks import guarded as _guarded
+from ._guard_filters import (
+    keep_portable_guards_unsafe,
+    keep_tensor_guards_unsafe,
+    skip_all_guards_unsafe,
+    skip_guard_on_all_nn_modules_unsafe,
+    skip_guard_on_globals_unsafe,
+    skip_guard_on_inbuilt_nn_modules_unsafe,
+)
+from ._registry import INDUCTOR as _INDUCTOR
+from ._registry import get_default_backend, list_backends, set_default_backend
+from ._registry import lookup_backend as _lookup_backend
 
+config = _Settings(
+    allow_unspec_int_on_nn_module=False,
+    assume_static_by_default=True,
+    automatic_dynamic_shapes=True,
+    cache_key_tag="",
+    capture_dynamic_output_shape_ops=False,
+    capture_scalar_outputs=False,
+    dynamic_sources="",
+    fail_on_recompile_limit_hit=False,
+    force_disable_caches=False,
+    job_id=None,
+    recompile_limit=8,
+    unbacked_sources="",
+    verbose=False,
+    wrap_top_frame=False,
+)
 MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
-BACKENDS = ("aot_eager", "cudagraphs", "eager", "inductor", "openxla", "tvm")
 STANCES = ("default", "eager_on_recompile", "eager_then_compile", "fail_on_recompile", "force_eager")
 
 
@@ -27,11 +54,14 @@ def compile(
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
-    backend: Any = "inductor",
+    backend: Any = None,
     mode: str | None = None,
     options: dict[str, Any] | None = None,
     name: str | None = None,
     disable: bool = False,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    shapes_spec: Any = None,
 ) -> Any:
     """Return a function that does what another does, or a module in an `OptimizedModule`, by compiled programs.
 
@@ -40,8 +70,11 @@ def compile(
         fullgraph: refuse what would run in eager, with the line that stands in the way.
         dynamic: whether kernels serve all sizes. By default those for the first sizes know them, and those for others do not.
         mode, options: accepted; there is one way to compile.
-        backend: other than "inductor", operations run one by one.
+        backend: a function is given a graph, as a `GraphModule`, and example inputs, and returns what computes it (Note [Backends] in
+            `_backends.py`). With another name of torch's than "inductor", the default, operations run one by one.
         disable: return `model` as it is.
+        recompile_limit: how many programs there may be; calls that need more run in eager.
+        isolate_recompiles: accepted; what is compiled in one call of `compile` never counts for another.
 
     >>> @torch.compile(backend="eager")  # without the argument it compiles
     ... def slope(x):
@@ -53,26 +86,32 @@ def compile(
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if mode is not None and mode not in MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
-    if isinstance(backend, str) and backend not in BACKENDS:
-        raise RuntimeError(f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()` for available backends.")
+    if shapes_spec is not None:
+        raise NotImplementedError(
+            "torch.compile: shapes_spec is not implemented\nHint: dynamic=True makes kernels that serve all sizes."
+        )
+    backend = _lookup_backend(get_default_backend() if backend is None else backend)
     if model is None:
         return lambda function: compile(
-            function, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable
-        )
+            function, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable,
+            recompile_limit=recompile_limit,
+        )  # fmt: skip
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     from ..nn import Module
 
     if disable:
         return model
-    from ._compiled import compiled, is_switched_off
+    from ._compiled import Options, compiled, is_switched_off
 
-    runs_as_it_is = backend != "inductor" or is_switched_off()
+    own = None if isinstance(backend, str) else backend
+    runs_as_it_is = (own is None and backend != _INDUCTOR) or is_switched_off()
+    run = None if runs_as_it_is else compiled(model, fullgraph, Options(dynamic, own, recompile_limit))
     if isinstance(model, Module):
         from ._module import OptimizedModule
 
-        return OptimizedModule(model, None if runs_as_it_is else compiled(model, fullgraph, dynamic))
-    return model if runs_as_it_is else compiled(model, fullgraph, dynamic)
+        return OptimizedModule(model, run)
+    return model if run is None else run
 
 
 def is_compiling() -> bool:
@@ -135,19 +174,29 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 _disable_dynamo = disable
 
 
+def nested_compile_region(
+    fn: Any = None, *, options: Any = None, max_reuse_entries: int = 8, reuse_hash_fn: Any = None
+) -> Any:
+    """Return a function as it is, which may stand often in a program: equal parts are compiled once without being told."""
+    return nested_compile_region if fn is None else fn
+
+
+def save_cache_artifacts() -> None:
+    """Return nothing: kernels are kept on disk for later processes by themselves."""
+
+
+def load_cache_artifacts(serialized_artifacts: bytes) -> None:
+    """Return nothing. See `save_cache_artifacts`."""
+
+
+def set_enable_guard_collectives(enabled: bool) -> bool:
+    """Accept that processes shall compile together, and return that they did not: each compiles for itself."""
+    return False
+
+
 def substitute_in_graph(original_fn: Any, **kwargs: Any) -> Callable[[Any], Any]:
     """Return a decorator that leaves a function as it is."""
     return _as_it_is
-
-
-def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """Return the names of backends that `compile` takes; all but "inductor" mean that operations run one by one."""
-    return [name for name in BACKENDS if "eager" not in name]
-
-
-def get_default_backend() -> str:
-    """Return the name of the default backend of `compile`."""
-    return "inductor"
 
 
 def reset() -> None:

@@ -33,7 +33,7 @@ from ._optimizers import NotYetError
 from ._recording import tensors_in
 from ._runner import RETRY, code_of
 from ._sizes import KNOWN, read_from_memory
-from ._splitting import FROM_CELL, Obstacle, obstacle_of, split
+from ._splitting import DEFAULT, FROM_CELL, Obstacle, Options, obstacle_of, split
 from ._traced import UnrecordableError
 from ._trees import UnknownError, is_known, leaves
 from ._verifying import Trial
@@ -73,8 +73,9 @@ class Compiled:
 
     limit = LIMIT
 
-    def __init__(self, function: Callable[..., Any], fullgraph: bool = False, dynamic: bool | None = None) -> None:
-        self.function, self.fullgraph, self.dynamic = function, fullgraph, dynamic
+    def __init__(self, function: Callable[..., Any], fullgraph: bool = False, options: Options = DEFAULT) -> None:
+        self.function, self.fullgraph, self.options = function, fullgraph, options
+        self.limit = type(self).limit if options.limit is None else options.limit
         self.records: list[Any] = []
         self._sizes: set[Any] = set()  # for which there are records, or should be
         self.reasons: list[str] = []  # why calls went to eager
@@ -151,6 +152,11 @@ class Compiled:
 
     def _first(self, run: Any, mode: Any, key: Any, args: Any, kwargs: Any) -> Any:
         """Try a new record, and run the call in eager. See Note [Trials] in `_verifying.py`."""
+        if self.options.backend is not None:
+            result = run(mode, args, kwargs)  # the backend may raise, and then is asked again
+            self.records.insert(0, run)
+            self.shown.code = run.record.graph.code
+            return result
         trial = Trial(run, mode, args, kwargs, RETRY)
         expected = self.function(*args, **kwargs)
         wrong = trial.difference(expected)
@@ -190,7 +196,7 @@ class Compiled:
     def _made(self, mode: Any, key: Any, args: Any, kwargs: Any) -> tuple[Any, str | None]:
         """Make a record; None if that cannot be done, and a reason to refuse such calls if eager can do them."""
         many = self._has_many_sizes(key)
-        limit = self.limit * MANY if many else self.limit
+        limit = self.limit * MANY if many and self.options.limit is None else self.limit
         if len(self.records) >= limit:
             self._go_eager(f"it needs more than {limit} records: shapes, branches or what it reads keep changing")
         elif key is not None and (mode, key) in self._refused:
@@ -215,8 +221,8 @@ class Compiled:
 
     def _has_many_sizes(self, key: Any) -> bool:
         """Tell whether programs are made for a call like others of other sizes. See Note [Sizes] in `_sizes.py`."""
-        if key is None or self.dynamic is not None:
-            return bool(self.dynamic)
+        if key is None or self.options.dynamic is not None:
+            return bool(self.options.dynamic)
         self._sizes.add(tuple([shape for _, shape, *_ in key[0]]))
         return len(self._sizes) > KNOWN
 
@@ -228,11 +234,11 @@ class Compiled:
         if isinstance(error, UnknownError):  # what is given or returned
             self.split = self._around(error)
         elif (obstacle := error.obstacle or obstacle_of(error, self.function)) is not None:
-            self.split = split(self.function, obstacle, self.dynamic)
+            self.split = split(self.function, obstacle, self.options)
 
     def _around(self, error: UnknownError) -> Callable[..., Any] | None:
         """Split the function so that what cannot be given to a record, or returned by one, is left to Python."""
-        return None if error.is_result else split(self.function, None, self.dynamic)
+        return None if error.is_result else split(self.function, None, self.options)
 
     def _refuse(self, mode: Any, key: Any, reason: str) -> None:
         """Send a call to eager, and those like it."""
@@ -242,6 +248,10 @@ class Compiled:
 
     def _record(self, mode: Any, args: Any, kwargs: Any) -> Any:
         """Record a call, with numbers that change as inputs where that can be."""
+        if self.options.backend is not None:
+            from ._backends import record_for
+
+            return record_for(self.options.backend, RETRY, self.function, mode, args, kwargs)
         self._free |= changed_numbers([run.record for run in self.records], self.function, args, kwargs)
         free = frozenset(self._free - self._fixed)
         while free:
@@ -302,10 +312,8 @@ class CompiledRegion(Compiled):
 
     limit = 8
 
-    def __init__(
-        self, function: Callable[..., Any], inputs: list[str], outputs: list[str], dynamic: bool | None
-    ) -> None:
-        super().__init__(function, dynamic=dynamic)
+    def __init__(self, function: Callable[..., Any], inputs: list[str], outputs: list[str], options: Options) -> None:
+        super().__init__(function, options=options)
         self.inputs, self.outputs = inputs, outputs
         self.as_it_is = False  # it is too small, or there is nothing that can be compiled
         self._numbers: dict[str, set[Any]] = {}  # by the variable: numbers for which there was no record
@@ -315,7 +323,7 @@ class CompiledRegion(Compiled):
         if self.split is None and (mode is None or mode.recording is None):
             changing = self._changing(args)
             if changing:
-                self.split = split(self.function, Obstacle(names=changing), self.dynamic)
+                self.split = split(self.function, Obstacle(names=changing), self.options)
                 self._attempts = ATTEMPTS
                 self.as_it_is = self.split is None
                 return self._in_parts(args, kwargs)
@@ -349,7 +357,7 @@ class CompiledRegion(Compiled):
             named = [*zip(self.inputs, args, strict=True), *zip(self.outputs, result, strict=True)]
             strange = frozenset([name for name, value in named if not is_known(value)])
             if strange:
-                self.split = split(self.function, Obstacle(names=strange), self.dynamic)
+                self.split = split(self.function, Obstacle(names=strange), self.options)
                 self._attempts = ATTEMPTS
             self.as_it_is = self.split is None and not self.records and self._attempts > 1
         return result
@@ -364,6 +372,8 @@ class CompiledRegion(Compiled):
 
     def _first(self, run: Any, mode: Any, key: Any, args: Any, kwargs: Any) -> Any:
         result = super()._first(run, mode, key, args, kwargs)
+        if self.options.backend is not None:
+            return result
         steps = sum(len(one.steps) for one in run.record.recorded if one is not None)
         if self.records and steps < FEWEST:
             self.records.clear()
@@ -372,10 +382,13 @@ class CompiledRegion(Compiled):
 
 
 def compiled(
-    function: Callable[..., Any], fullgraph: bool = False, dynamic: bool | None = None, inner: Compiled | None = None
+    function: Callable[..., Any],
+    fullgraph: bool = False,
+    options: Options = DEFAULT,
+    inner: Compiled | None = None,
 ) -> Callable[..., Any]:
     """Return a function that does what another does, by compiled programs where it can."""
-    inner = Compiled(function, fullgraph, dynamic) if inner is None else inner
+    inner = Compiled(function, fullgraph, options) if inner is None else inner
     records, run_otherwise, run_as_it_is = inner.records, inner.run, inner.run_as_it_is
 
     def call(*args: Any, **kwargs: Any) -> Any:

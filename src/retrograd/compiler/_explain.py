@@ -22,7 +22,10 @@ class Explanation:
     def __init__(self, function: Compiled) -> None:
         self.name = getattr(function.function, "__qualname__", type(function.function).__name__)
         self.reasons = list(function.reasons)
-        self.records = [RecordExplanation(run.record) for run in function.records]
+        has_graphs = function.options.backend is not None
+        self.records = [
+            GraphExplanation(run) if has_graphs else RecordExplanation(run.record) for run in function.records
+        ]
         self.regions = [Explanation(one) for one in _parts(function)]
         self._split = function.split is not None
         if isinstance(function, CompiledRegion):
@@ -98,6 +101,19 @@ class RecordExplanation:
         return found
 
 
+class GraphExplanation:
+    """One graph, which a backend of the program's own computes."""
+
+    def __init__(self, run: Any) -> None:
+        self.graph = run.record.graph
+        self.code = self.compiled_code = self.graph.code
+
+    def lines(self) -> list[str]:
+        """Describe it."""
+        calls = [node for node in self.graph.graph.nodes if node.op.startswith("call")]
+        return [f"a graph of {counted(len(calls), 'operation')}, which the backend computes"]
+
+
 def _described(name: str, before: Program, after: Program) -> list[str]:
     kernels = [step for step in after.steps if step.name == "kernel"]
     calls = [step for step in after.steps if step.name != "kernel" and step.kind not in ("check", "host")]
@@ -130,6 +146,25 @@ def _size(value: Value) -> int:
     return 0 if value.dtype is None else math.prod(value.shape) * int(value.dtype.itemsize)
 
 
+def _compiled_of(function: Any) -> Compiled | None:
+    """Return what a result of `torch.compile` runs."""
+    return getattr(function, "_compiled", None) or getattr(
+        getattr(function, "_compiled_forward", None), "_compiled", None
+    )
+
+
+def reasons_of(function: Any) -> list[str]:
+    """Return why a compiled function could not be compiled as a whole, nor what is compiled of it."""
+    run = _compiled_of(function)
+    found: list[str] = []
+    waiting = [] if run is None else [run]
+    while waiting:
+        one = waiting.pop(0)
+        found += one.reasons
+        waiting += _parts(one)
+    return found
+
+
 def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
     """Call a function, so that it is recorded and compiled, and describe what came of it."""
     if not callable(function):
@@ -137,9 +172,7 @@ def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exp
             f"explain(): expected a function, a Module or what torch.compile returned, but got {type(function).__name__}\n"
             "Hint: explain(f, *args) calls f(*args) and says how it was compiled; explain(torch.compile(f)) tells of earlier calls."
         )
-    run = getattr(function, "_compiled", None) or getattr(
-        getattr(function, "_compiled_forward", None), "_compiled", None
-    )
+    run = _compiled_of(function)
     call = function
     if run is None:
         call = compiled(function)

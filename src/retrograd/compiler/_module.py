@@ -40,19 +40,15 @@ class OptimizedModule(Module):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OptimizedModule:
         """Copy the module, which is compiled anew."""
-        return self._again(copy.deepcopy(self._orig_mod, memo))
+        return _made_again(copy.deepcopy(self._orig_mod, memo), self._how())
 
-    def _again(self, module: Module) -> OptimizedModule:
-        from .. import compiler
-
+    def _how(self) -> Any:
+        """Return how it is compiled; None if it runs as it is."""
         run = self.__dict__.get("_compiled_forward")
-        if run is None:
-            return OptimizedModule(module)
-        own = run._compiled
-        return compiler.compile(module, fullgraph=own.fullgraph, dynamic=own.dynamic)  # type: ignore[no-any-return]
+        return None if run is None else (run._compiled.fullgraph, run._compiled.options)
 
     def __reduce__(self) -> Any:
-        return _made_again, (self._orig_mod, self.__dict__.get("_compiled_forward") is not None)
+        return _made_again, (self._orig_mod, self._how())
 
     def __getattr__(self, name: str) -> Any:
         if name == "_orig_mod":
@@ -100,7 +96,7 @@ class CompiledForward:
         return CompiledForward, (self.module, self.args, self.options)
 
 
-def _made_again(module: Module, is_compiled: bool) -> OptimizedModule:
-    from .. import compiler
+def _made_again(module: Module, how: Any) -> OptimizedModule:
+    from ._compiled import compiled, is_switched_off
 
-    return compiler.compile(module) if is_compiled else OptimizedModule(module)
+    return OptimizedModule(module, None if how is None or is_switched_off() else compiled(module, *how))

@@ -26,7 +26,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import CellType, CodeType, FunctionType, MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..nn.modules import module as module_file
 from ..nn.modules._error_places import tell_place
@@ -51,6 +51,17 @@ PLAIN = (
 )  # fmt: skip
 WORK = (ast.Call, ast.BinOp, ast.AugAssign, ast.Subscript, ast.UnaryOp)
 MOST_CALLEES = 64
+
+
+class Options(NamedTuple):
+    """What `torch.compile` was given: whether kernels serve all sizes, a backend of the program's own, how many records there may be."""
+
+    dynamic: bool | None = None
+    backend: Callable[..., Any] | None = None
+    limit: int | None = None
+
+
+DEFAULT = Options()
 
 
 class Obstacle:
@@ -100,11 +111,8 @@ def function_of(callee: Any) -> Any:
     return callee.__func__ if isinstance(callee, MethodType) else callee
 
 
-def split(callee: Any, obstacle: Obstacle | None, dynamic: bool | None = None) -> Callable[..., Any] | None:
-    """Return a function that does what another does, with parts of it compiled; None if it cannot be split.
-
-    `dynamic` is what `torch.compile` was given.
-    """
+def split(callee: Any, obstacle: Obstacle | None, options: Options) -> Callable[..., Any] | None:
+    """Return a function that does what another does, with parts of it compiled; None if it cannot be split."""
     function = function_of(callee)
     if not isinstance(function, FunctionType) or type(function.__globals__) is not dict:
         return None
@@ -117,9 +125,9 @@ def split(callee: Any, obstacle: Obstacle | None, dynamic: bool | None = None) -
         return None
     if not isinstance(syntax.node, ast.FunctionDef) or not _can_be_written_again(syntax.node, function):
         return None
-    made = Split(function, syntax, obstacle, dynamic)
+    made = Split(function, syntax, obstacle, options)
     if obstacle is not None and obstacle.ends and len(made.regions) < 2:  # one statement computes both
-        made = Split(function, syntax, Obstacle(names=obstacle.ends), dynamic)
+        made = Split(function, syntax, Obstacle(names=obstacle.ends), options)
     if not made.divides or not (made.regions or made.calls):
         return None
     return made.for_callee(callee)
@@ -145,11 +153,11 @@ def _can_be_written_again(node: ast.FunctionDef, function: FunctionType) -> bool
 class Split:
     """A function that is written again. See Note [Regions of a function]."""
 
-    def __init__(self, function: FunctionType, syntax: Syntax, obstacle: Obstacle | None, dynamic: bool | None) -> None:
+    def __init__(self, function: FunctionType, syntax: Syntax, obstacle: Obstacle | None, options: Options) -> None:
         node = syntax.node
         assert isinstance(node, ast.FunctionDef)
         self.function, self.node, self.owner, self.obstacle = function, node, syntax.owner, obstacle
-        self.dynamic = dynamic
+        self.options = options
         self.regions: list[Region] = []
         self.calls = 0  # of what may be compiled for itself, in plain statements
         self.divides = obstacle is None or not obstacle.line  # whether what stands in the way was found
@@ -342,7 +350,7 @@ class Split:
 
         if len(self.callees) >= MOST_CALLEES:
             self.callees.clear()
-        made = compiled(callee, dynamic=self.dynamic)
+        made = compiled(callee, options=self.options)
         self.callees[id(callee)] = callee, made
         return made
 
@@ -433,7 +441,7 @@ class _Variant:
         self.arguments = [at for at, is_given in enumerate(given) if is_given]
         self.kept = [at for at, is_given in enumerate(given) if not is_given]
         names = [region.inputs[at] for at in self.arguments]
-        self.compiled = CompiledRegion(function, names, region.outputs, region.split.dynamic)
+        self.compiled = CompiledRegion(function, names, region.outputs, region.split.options)
         self.function, self.run = function, compiled(function, inner=self.compiled)
         self.depth = 0  # of calls inside of calls
         region.every.append(self.compiled)

@@ -29,10 +29,11 @@ class Patcher:
         table[name] = new
 
     def patch_method(self, cls: type, name: str, new: Any) -> None:
-        """Replace an attribute of a class."""
+        """Replace an attribute of a class, of which nobody is told: for programs it stays the same."""
         old = cls.__dict__.get(name, _ABSENT)
-        self._undo.append(lambda: delattr(cls, name) if old is _ABSENT else setattr(cls, name, old))
-        setattr(cls, name, new)
+        back = type.__delattr__ if old is _ABSENT else type.__setattr__
+        self._undo.append(lambda: back(cls, name, *(() if old is _ABSENT else (old,))))
+        type.__setattr__(cls, name, new)
 
     def visit_once(self, thing: Any) -> bool:
         """Tell whether something was not seen before."""

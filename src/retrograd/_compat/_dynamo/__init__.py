@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 
 from retrograd._absent import finder
 from retrograd._compiler_settings import Settings
-from retrograd.compiler import allow_in_graph, disable, is_compiling, list_backends, reset
+from retrograd.compiler import allow_in_graph, compile, disable, is_compiling, list_backends, reset
 from retrograd.compiler._module import OptimizedModule
+from retrograd.compiler._registry import lookup_backend, register_backend
 
 eval_frame: Any = import_module(".eval_frame", __name__)
 config = Settings(
@@ -33,11 +34,16 @@ config = Settings(
     verbose=False,
 )
 T = TypeVar("T")
+explain = import_module("._explaining", __name__).explain
 
 
-def optimize(backend: Any = "inductor", **kwargs: Any) -> Any:
-    """Return a decorator that leaves a function as it is."""
-    return disable()
+def optimize(backend: Any = "inductor", *, nopython: bool = False, dynamic: bool | None = None, **kwargs: Any) -> Any:
+    """Return a decorator that compiles: `torch.compile` under its old name."""
+    return compile(backend=backend, fullgraph=nopython, dynamic=dynamic)
+
+
+def graph_break(msg: str = "") -> None:
+    """Stand where a compiled function is to be divided; in eager it does nothing."""
 
 
 def mark_dynamic(tensor: Any, index: Any, **kwargs: Any) -> None:
@@ -68,14 +74,18 @@ __all__ = [
     "config",
     "disable",
     "eval_frame",
+    "explain",
+    "graph_break",
     "is_compiling",
     "list_backends",
+    "lookup_backend",
     "mark_dynamic",
     "mark_static",
     "mark_static_address",
     "maybe_mark_dynamic",
     "nonstrict_trace",
     "optimize",
+    "register_backend",
     "reset",
     "reset_code_caches",
 ]

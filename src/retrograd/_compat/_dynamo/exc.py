@@ -17,6 +17,22 @@ class Unsupported(TorchDynamoException):
     """A program does what no trace holds."""
 
 
+class InvalidBackend(TorchDynamoException):
+    """There is no backend of a name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available backends.")
+
+
+class BackendCompilerFailed(TorchDynamoException):
+    """A backend raised, or returned nothing that can be called."""
+
+    def __init__(self, backend_name: str, inner_exception: Exception) -> None:
+        kind = type(inner_exception).__name__
+        super().__init__(f"backend={backend_name!r} raised:\n{kind}: {inner_exception}")
+        self.backend_name, self.inner_exception = backend_name, inner_exception
+
+
 class UserErrorType(Enum):
     """What is wrong with a program."""
 
