@@ -38,6 +38,7 @@ def tensors_of(result: Any) -> list[Any]:
 
 Seen = tuple[bool, bool, bool]
 PLAIN, SEEN = (False,) * 3, (True,) * 3
+SEEN_IN_PART = ((True, False, False), (False, True, False), (False, False, True))
 
 
 def mode(is_seen: bool) -> Any:
@@ -96,10 +97,45 @@ def test_derivatives_are_those_without_a_mode(op: Op) -> None:
     for sample in chosen(op, 2):
         compare(op, sample, as_it_is, dtype_for(op), SEEN)
     if op.complex:
-        compare(op, chosen(op, 1)[0], as_it_is, "complex128", SEEN)
+        compare(op, chosen(op, 1)[0], as_it_is, "complex128", SEEN, *SEEN_IN_PART)
 
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_a_write_through_a_view_reaches_the_derivatives_wherever_they_are_computed(op: Op) -> None:
-    only_forward, only_backward = (True, False, False), (False, True, False)
-    compare(op, chosen(op, 1)[0], written, dtype_for(op), SEEN, only_forward, only_backward)
+    compare(op, chosen(op, 1)[0], written, dtype_for(op), SEEN, *SEEN_IN_PART[:2])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: x / (1 + 2j),
+        lambda x, y: x * (1 + 2j),
+        lambda x, y: (1 + 2j) / x,
+        lambda x, y: torch.add(x, y, alpha=1 + 2j),
+        lambda x, y: torch.sub(x, y, alpha=1 + 2j),
+        lambda x, y: torch.rsub(x, y, alpha=1 + 2j),
+        lambda x, y: x @ y,
+        lambda x, y: torch.nn.functional.linear(x, y),
+        lambda x, y: torch.bmm(x[None], y[None]),
+        lambda x, y: torch.addmm(x, x, y, beta=1 - 1j, alpha=2j),
+        lambda x, y: torch.baddbmm(x[None], x[None], y[None], beta=1 - 1j, alpha=2j),
+    ],
+)
+@pytest.mark.parametrize("seen", [SEEN, *SEEN_IN_PART])
+def test_gradients_of_complex_numbers_beside_numbers_and_in_products(function: Any, seen: Seen) -> None:
+    def run(seen: Seen) -> list[Any]:
+        torch.manual_seed(0)
+        x, y = (torch.randn(3, 3, dtype=torch.complex128).requires_grad_() for _ in range(2))
+        with mode(seen[0]):
+            out = function(x, y)
+        found = [out]
+        for order in (1, 2):
+            with mode(seen[order]):
+                loss = sum(one.abs().pow(2).sum() for one in found[-2:] if one is not None)
+                found += torch.autograd.grad(loss, (x, y), create_graph=order == 1, allow_unused=True)
+        return found
+
+    for one, other in zip(run(PLAIN), run(seen), strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            torch.testing.assert_close(other, one, rtol=1e-9, atol=1e-9)

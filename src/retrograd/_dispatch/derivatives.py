@@ -53,7 +53,7 @@ def _undone(grad: Any, sizes: Any, dim: Any, keepdim: bool) -> Any:
     return _restored(grad, len(sizes), dim, keepdim).expand(sizes) if sizes else grad
 
 
-def _conj(x: Any) -> Any:
+def conj(x: Any) -> Any:
     if isinstance(x, (int, float, complex)):
         return x.conjugate()
     return x.conj() if x.is_complex() else x
@@ -66,14 +66,14 @@ def _is_by_columns(x: Any) -> bool:
 
 def _left_of_product(grad: Any, self: Any, mat2: Any) -> Any:
     if _is_by_columns(self) and not self.is_contiguous():
-        return _conj(mat2).mm(grad.t()).t()
-    return grad.mm(_conj(mat2).t())
+        return conj(mat2).mm(grad.t()).t()
+    return grad.mm(conj(mat2).t())
 
 
 def _right_of_product(grad: Any, self: Any, mat2: Any) -> Any:
     if _is_by_columns(mat2) and not mat2.is_contiguous():
-        return grad.t().mm(_conj(self)).t()
-    return _conj(self).t().mm(grad)
+        return grad.t().mm(conj(self)).t()
+    return conj(self).t().mm(grad)
 
 
 def _count(sizes: Any, dim: Any) -> int:
@@ -115,7 +115,7 @@ def _of_exponent(grad: Any, self: Any, exponent: Any, result: Any) -> Any:
 
 
 def _of_divisor(grad: Any, self: Any, other: Any) -> Any:
-    found = _conj((self / other) / other)
+    found = conj((self / other) / other)
     return -grad * found
 
 
@@ -320,7 +320,7 @@ def reads(formula: Formula) -> tuple[str, ...]:
 
 # Operations whose formulas hold for complex numbers, too.
 OF_COMPLEX_NUMBERS = frozenset(
-    """add sub rsub mul div neg mm view _unsafe_view t transpose permute expand unsqueeze squeeze select slice split
+    """add sub rsub mul div neg mm bmm view _unsafe_view t transpose permute expand unsqueeze squeeze select slice split
     split_with_sizes unbind _conj as_strided cat stack clone alias _to_copy sum mean index index_put gather copy fill masked_fill where repeat flip tril triu
     select_backward slice_backward""".split()  # noqa: SIM905
 )
@@ -345,19 +345,19 @@ _same = lambda grad: grad  # noqa: E731
 
 FORMULAS: dict[str, Formulas] = {
     # ---- arithmetic ----
-    "add": {"self": _same, "other": lambda grad, alpha: _times(grad, alpha)},
-    "sub": {"self": _same, "other": lambda grad, alpha: _times(grad.neg(), alpha)},
-    "rsub": {"self": lambda grad, alpha: _times(grad.neg(), alpha), "other": _same},
-    "mul.Scalar": {"self": lambda grad, other: aten.mul.Scalar(grad, _conj(other))},
-    "mul": {"self": lambda grad, other: grad * _conj(other),
-            "other": lambda grad, self: grad * _conj(self)},
-    "div.Tensor": {"self": lambda grad, other: grad / _conj(other), "other": _of_divisor},
-    "div.Scalar": {"self": lambda grad, other: grad / other},
+    "add": {"self": _same, "other": lambda grad, alpha: _times(grad, conj(alpha))},
+    "sub": {"self": _same, "other": lambda grad, alpha: _times(grad.neg(), conj(alpha))},
+    "rsub": {"self": lambda grad, alpha: _times(grad.neg(), conj(alpha)), "other": _same},
+    "mul.Scalar": {"self": lambda grad, other: aten.mul.Scalar(grad, conj(other))},
+    "mul": {"self": lambda grad, other: grad * conj(other),
+            "other": lambda grad, self: grad * conj(self)},
+    "div.Tensor": {"self": lambda grad, other: grad / conj(other), "other": _of_divisor},
+    "div.Scalar": {"self": lambda grad, other: grad / conj(other)},
     "neg": {"self": lambda grad: grad.neg()},
     "reciprocal": {"self": lambda grad, result: grad * -(result * result)},
     "pow.Tensor_Scalar": {"self": _of_power},
     "pow.Tensor_Tensor": {"self": _of_power_base, "exponent": _of_exponent},
-    "exp": {"self": lambda grad, result: grad * _conj(result)},
+    "exp": {"self": lambda grad, result: grad * conj(result)},
     "expm1": {"self": lambda grad, result: grad * _plus(result, 1)},
     "log": {"self": lambda grad, self: grad.div(self)},
     "log2": {"self": lambda grad, self: grad / _times(self, math.log(2))},
@@ -404,7 +404,7 @@ FORMULAS: dict[str, Formulas] = {
     "addmm": {"mat1": lambda grad, mat1, mat2, alpha: _times(_left_of_product(grad, mat1, mat2), alpha),
               "mat2": lambda grad, mat1, mat2, alpha: _times(_right_of_product(grad, mat1, mat2), alpha),
               "self": lambda grad, beta: _times(grad, beta)},
-    "bmm": {"self": lambda grad, mat2: grad.bmm(mat2.transpose(1, 2)), "mat2": lambda grad, self: self.transpose(1, 2).bmm(grad)},
+    "bmm": {"self": lambda grad, mat2: grad.bmm(conj(mat2.transpose(1, 2))), "mat2": lambda grad, self: conj(self.transpose(1, 2)).bmm(grad)},
     "baddbmm": {"batch1": lambda grad, batch2, alpha: _times(grad.bmm(batch2.transpose(1, 2)), alpha),
                 "batch2": lambda grad, batch1, alpha: _times(batch1.transpose(1, 2).bmm(grad), alpha),
                 "self": lambda grad, beta: _times(grad, beta)},

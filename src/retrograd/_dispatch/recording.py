@@ -33,6 +33,7 @@ from .derivatives import (
     NO_DERIVATIVE,
     OF_COMPLEX_NUMBERS,
     Formula,
+    conj,
     reading,
     reads,
     without_derivative,
@@ -499,10 +500,10 @@ def _of_linear(node: Any, g: Any, has_bias: bool) -> Any:
     found = dict.fromkeys(names)
     flat = g.reshape(-1, g.shape[-1])
     if edges["x"] is not None:
-        made = flat.mm(weight)
+        made = flat.mm(conj(weight))
         found["x"] = made if g.dim() == 2 else made.reshape([*g.shape[:-1], weight.shape[1]])
     if edges["weight"] is not None:
-        found["weight"] = flat.t().mm(x.reshape(-1, x.shape[-1]))
+        found["weight"] = flat.t().mm(conj(x.reshape(-1, x.shape[-1])))
     if has_bias and edges["bias"] is not None:
         found["bias"] = flat.sum(0)
     return list(found.values())
@@ -524,6 +525,8 @@ def _by_formula(node: Any, g: Any) -> Any:
         (primitive == "matmul" and name in ("mm", "bmm")) or name == "convolution" or (wrapped and primitive in AS_ONE)
     )
     if not is_known or op._overloadname not in op.overloadpacket._forms():
+        return None
+    if name not in OF_COMPLEX_NUMBERS and any(one.is_complex() for one in flat_tensors((g,))):
         return None
     if primitive == "broadcast_to":
         return [sum_to(g, tuple(node._saved_self_sym_sizes))]
