@@ -50,7 +50,7 @@ class Map:
 
 @dataclass(slots=True, eq=False)
 class Reduction:
-    """A reduction over `axes`; the result is divided by `count`. Its axes are dropped, or stay with one element."""
+    """A reduction over `axes`; the result is divided by `count`. Its axes are dropped, or stay with one element; a sum to a shape drops leading ones alone."""
 
     out: Value
     operation: str

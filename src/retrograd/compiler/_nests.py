@@ -312,11 +312,11 @@ def cost_of(node: Node) -> int:
 
 
 def _axes_of_result(node: Reduction) -> tuple[int, ...]:
-    """Return which axes of the operand those of the result are."""
-    rank = len(node.operand.shape)
-    if len(node.out.shape) >= rank:
-        return tuple(range(rank))
-    return tuple([k for k in range(rank) if k not in node.axes])
+    """Return which axes of the operand those of the result are. Leading ones may be dropped while others stay with one element."""
+    rank, left = len(node.operand.shape), len(node.out.shape)
+    if left == rank - len(node.axes):
+        return tuple([k for k in range(rank) if k not in node.axes])
+    return tuple(range(rank - left, rank))
 
 
 class _Body:
