@@ -49,6 +49,12 @@ def attention() -> tuple[Any, Any]:
     return step_of(nn.Sequential(layer, nn.Linear(64, 20), nn.Flatten(1, 2)), torch.randn(8, 32, 64), 640)
 
 
+def one_row() -> tuple[Any, Any]:
+    model = nn.Sequential(nn.Linear(128, 2048), nn.ReLU(), nn.Linear(2048, 1024), nn.ReLU(), nn.Linear(1024, 10))
+    model.requires_grad_(False)
+    return model.forward, (torch.randn(1, 128),)
+
+
 def curvature() -> tuple[Any, Any]:
     weights = [(torch.randn(n, m) * 0.05).requires_grad_() for n, m in ((100, 256), (256, 256), (256, 32))]
     vectors = [torch.randn_like(one) for one in weights]
@@ -87,7 +93,7 @@ def most(call: Callable[..., Any], args: Any) -> int:
 
 @native
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("make", [convolutions, attention, curvature, norms])
+@pytest.mark.parametrize("make", [convolutions, attention, one_row, curvature, norms])
 def test_a_compiled_call_takes_no_more_memory_than_eager(make: Any, threads: int) -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(threads)

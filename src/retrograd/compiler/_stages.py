@@ -29,7 +29,7 @@ from .._native.trace import STORAGE
 from .._settings import get_num_threads
 from ._lowering import Check, Map, Matrices, Node, Product, Reduction, Store, between
 from ._nests import Access, Nest, Writer, goes_along_rows, is_number, number
-from ._products import ColumnStage, ProductStage, TurnStage
+from ._products import ColumnStage, ProductStage, TurnStage, sums_of
 from ._program import Buffer, Step, Value
 from ._rooms import Kind, Rooms
 from ._sizes import are_read, taken_out
@@ -187,6 +187,14 @@ class Stages:
     def _multiply(self, node: Product) -> None:
         stage = ProductStage(node)
         found = stage.packed()
+        if found is not None and (sums := sums_of(node)) is not None:
+            made, total = sums
+            nest = Nest(made.out.shape)
+            nest.inner = frozenset(total.axes)
+            if nest.add(made) and nest.add(total):
+                self._append(nest, made)
+                self._note(total, len(self.stages) - 1)
+                return
         if found is not None:
             stage.take(self._with_lanes(node, *found))
         self._append(stage, node)
