@@ -53,6 +53,21 @@ def test_products_of_all_layouts(rows: int, inner: int, columns: int, dtype: Any
     check(function, *xs, *ys, bias)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("rows", [1, 2, 3, 5])
+def test_few_rows(rows: int, dtype: Any) -> None:
+    torch.manual_seed(0)
+    x, w, bias = torch.randn(rows, 3, 40, dtype=dtype), torch.randn(50, 40, dtype=dtype), torch.randn(50, dtype=dtype)
+
+    def function(x: Any, w: Any, bias: Any) -> Any:
+        column = x[:, 0] @ w.T
+        deep = torch.tanh(column + bias) @ w[:, :40].repeat(1, 2)[:, :50].T
+        folded = x[:, :1] @ w.T * 2  # a batch whose rows are one matrix
+        return column, deep, folded, x[:1] @ w.T, w @ x[0].T, w @ x[:, 0].T + bias[:, None], x @ w[:2].T
+
+    check(function, x, w, bias)
+
+
 def test_batches_of_products() -> None:
     torch.manual_seed(0)
     a, b, c = torch.randn(3, 2, 5, 7), torch.randn(2, 7, 18), torch.randn(3, 1, 18, 5)

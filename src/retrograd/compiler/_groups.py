@@ -37,6 +37,7 @@ def grouped(program: Program) -> Program:
             steps += _Segment(segment, known, shown).ordered()
             segment = []
             steps.append(step)
+            shown.done.add(step)
         else:
             segment.append(step)
     steps += _Segment(segment, known, shown).ordered()
@@ -51,7 +52,11 @@ class _Shown:
         self.results = {value.buffer for value in program.results}
         self.readers: dict[Value, list[Step]] = {}
         self.of: dict[Buffer, list[Step]] = {}  # those that are no views
+        self.makers: dict[Buffer, Value] = {}  # as what it is made
+        self.done: set[Step] = set()  # steps that are ordered, and come before all that follow
         for step in program.steps:
+            for value in step.makes if known[step] is not View else ():
+                self.makers.setdefault(value.buffer, value)
             for value in step.values:
                 self.readers.setdefault(value, []).append(step)
                 if known[step] is not View and value.buffer is not None:
@@ -66,6 +71,18 @@ class _Shown:
             for buffer in made
             if buffer in self.results or any(reader not in mine for reader in self.of.get(buffer, ()))
         }
+
+    def is_last(self, value: Value, steps: set[Step]) -> bool:
+        """Tell whether a value fills memory that nobody reads after some steps, which are next.
+
+        Objects may hold on to arrays that come into, or out of, the step that makes them.
+        """
+        buffer = value.buffer
+        if buffer in self.results or buffer.written or self.makers.get(buffer) is not value or value.offset:
+            return False
+        assert value.step is not None
+        users = {value.step, *self.of.get(buffer, ())}
+        return users - self.done <= steps and all(one.buffer is not None for step in users for one in step.makes)
 
 
 def _needed_views(steps: list[Step], results: Sequence[Value]) -> list[Step]:
@@ -130,7 +147,7 @@ class _Segment:
             own = [step for step in self.steps if self.waves[step] == wave]
             native = [step for step in own if self.kinds[step] == "native"]
             large = [step for step in own if self.kinds[step] == "large"]
-            kernels = [kernel_of(native, self.known, self.shown.by(native), self._origin)] if native else []
+            kernels = [self._kernel(native)] if native else []
             gathered = set(native)
             for part in _clusters(large, self.known):
                 outside, readers = self.shown.outside, self.shown.readers
@@ -140,7 +157,16 @@ class _Segment:
                     gathered.update(cluster.fused)
             rest = [step for step in own if step not in gathered]
             found += _in_order([*kernels, *rest])
+            self.shown.done.update((*own, *kernels))
         return found
+
+    def _kernel(self, steps: list[Step]) -> Step:
+        shown, own = self.shown, set(steps)
+        read: dict[Buffer, set[Value]] = {}
+        for value in [one for step in steps for one in step.values if one.buffer is not None]:
+            read.setdefault(value.buffer, set()).add(self._origin(value))
+        ending = {buffer: value for buffer, (value, *more) in read.items() if not more and shown.is_last(value, own)}
+        return kernel_of(steps, self.known, shown.by(steps), shown.results, ending, self._origin)
 
     def _origin(self, value: Value) -> Value:
         """Return what a view shows, as far as it is there without the view."""

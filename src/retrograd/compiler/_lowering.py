@@ -57,6 +57,7 @@ class Reduction:
     operand: Value
     axes: tuple[int, ...]
     count: int = 1
+    whole: Value | None = None  # what `out` is, or shows in another shape
 
     @property
     def operands(self) -> list[Value]:

@@ -8,13 +8,16 @@ then, and maps of what there is once for each row are computed between passes. S
 
 A node may join if what it reads of the nest's own values it reads at the place where they are made: by the same strides. Views need no
 rule for that. Others come in a later stage (Note [Stages] in `_stages.py`).
+
+What a later pass reads waits in memory, unless it is made again of what is there anyway by a few operations: these cost less than memory.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._native import expression as ex
 from .._native.expression import I64, Expr
@@ -29,6 +32,7 @@ STREAMS = 24  # arrays that one loop goes over, unless it is short
 LONG = 1024  # float32 numbers that are added one after the other: more are added in float64
 SHORT_ROW = 12  # elements of a row that is not worth a loop of its own beside a flat one over all rows
 BLOCK = 1 << 12  # elements of an item
+FEW = 6  # operations by which a value is rather made again than kept for a later pass
 # what operations cost, in those of a vector
 COST = {"call": 20, "div": 6, "sqrt": 8, "const": 0, "input": 0}
 
@@ -51,6 +55,14 @@ def strides_of(value: Value, axes: tuple[int, ...], rank: int) -> Strides:
 
 
 # ---- writing ----
+class Access(NamedTuple):
+    """Elements of a value are read, or written: where they lie for each turn of the loops."""
+
+    writes: bool
+    buffer: Buffer
+    place: tuple[int, Strides]
+
+
 @dataclass(slots=True)
 class _Level:
     """A loop that is open: what is written at its beginning, and behind that."""
@@ -69,6 +81,7 @@ class Writer:
         self.places: list[tuple[Buffer, int]] = []  # what each pointer is: memory, and a distance in it
         self.levels = [_Level(None, None)]
         self.room = 0
+        self.accesses: list[list[Access]] = []  # what each body goes over, in the order in which it does
 
     def function(self) -> Function:
         root = self.levels[0]
@@ -205,6 +218,13 @@ class Nest:
         self.cost += cost_of(node)
         return True
 
+    def of_others(self, nodes: Sequence[Node]) -> Nest | None:
+        """Return a nest like this one with other nodes; None if it cannot have them."""
+        found, own = Nest(self.shape), {node.out.buffer for node in self.nodes if isinstance(node, (Map, Reduction))}
+        found.inner, found.may_reduce = self.inner, self.may_reduce
+        found.made = {buffer: made for buffer, made in self.made.items() if buffer not in own}
+        return found if all([found.add(node) for node in nodes]) else None
+
     def _placed(self, node: Node) -> _Member | None:
         """Return how a node would be part of the nest; None if it cannot be."""
         if len(self.members) >= MOST or (len(self.streams()) > STREAMS and math.prod(self.shape) > 256):
@@ -332,7 +352,29 @@ class _Body:
         self.loads: dict[Any, Any] = {}
         self.bases: dict[Any, Any] = {}  # pointers to where the loops begin, if that is not where the memory does
         self.dims: list[list[int]] = []  # the axes of each loop that is open
+        self.accessed: list[Access] = []
+        writer.accesses.append(self.accessed)
+        self.again = self._made_again()
         self.later = self._read_later()
+
+    def _made_again(self) -> dict[Buffer, _Member]:
+        """Return the maps whose values every pass that reads them makes by itself, of memory that nobody writes in between."""
+        nest, found = self.nest, dict[Buffer, _Member]()
+        costs: dict[Buffer, int] = {}
+        for member in nest.members if self.passes > 1 else ():
+            node = member.node
+            if not isinstance(node, Map) or member.of_row or node.out.buffer in self.kept:
+                continue
+            cost = cost_of(node)
+            for operand in node.operands:
+                made = nest.made.get(operand.buffer)
+                if operand.buffer in nest.stored:
+                    cost = FEW + 1
+                elif made is not None and not made.of_row and operand.buffer not in self.kept:
+                    cost += costs.get(operand.buffer, FEW + 1)
+            if cost <= FEW:
+                found[node.out.buffer], costs[node.out.buffer] = member, cost
+        return found
 
     def _read_later(self) -> set[Buffer]:
         """Return the values of elements that a later pass reads: they wait in memory."""
@@ -340,7 +382,7 @@ class _Body:
         for member in self.nest.members:
             for operand in member.node.operands:
                 made = self.nest.made.get(operand.buffer)
-                if made is not None and not made.of_row and made.at < member.at:
+                if made is not None and not made.of_row and made.at < member.at and operand.buffer not in self.again:
                     found.add(operand.buffer)
         return found
 
@@ -535,11 +577,15 @@ class _Body:
         found = self.values.get(value.buffer, self.rows.get(value.buffer))
         if found is not None:
             return found
+        if (made := self.again.get(value.buffer)) is not None:
+            self.values[value.buffer] = found = self._computed(made.node, made)
+            return found
         strides = strides_of(value, member.axes, self.rank)
         key = value.buffer, value.offset, strides, value.dtype
         found = self.loads.get(key)
         if found is None:
             base, index = self._address(value, strides)
+            self.accessed.append(Access(False, value.buffer, (value.offset, strides)))
             found = Operation("load", type, (base, index), STORAGE[value.dtype])
             self._place_of_load(value, strides).append(found)
             self.loads[key] = found
@@ -562,6 +608,7 @@ class _Body:
 
     def _store(self, out: Value, strides: Strides, value: Any) -> None:
         base, index = self._address(out, strides)
+        self.accessed.append(Access(True, out.buffer, (out.offset, strides)))
         self.writer.operation("store", "void", base, index, value, detail=STORAGE[out.dtype])
 
     def _address(self, value: Value, strides: Strides) -> tuple[Any, Any]:

@@ -5,7 +5,8 @@ A tile of the result stays in registers while both matrices are gone through onc
 one, of which each number is put into all lanes, times neighbours in a row of the other. Sizes are known, so nothing is laid out anew for
 the sake of a loop that serves all sizes: at up to a few hundred rows and columns that is what BLAS's products spend a third of their
 time on. Only lanes must be neighbours in memory. Lanes go along the columns of the result, or along its rows, and then the tile is
-transposed as it is written; whichever takes less. Where the lanes of a matrix are not neighbours it is transposed first.
+transposed as it is written; whichever takes less. Where the lanes of a matrix are not neighbours it is transposed first. For a few rows
+that would take longer than the product: lanes go along what is summed over, and each number of the result is a sum by itself.
 
 Maps of the result join the product (`Nest`): they are computed for a block of it at a time, which is still in the nearest cache. If nobody
 else reads the product itself, the block is all that there ever is of it: an update of weights by a gradient that nobody keeps.
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from .._native import expression as ex
 from .._native import machine
 from .._native.expression import I64
 from .._native.trace import STORAGE
@@ -29,6 +31,7 @@ from ._program import Buffer, Value
 ROWS = 64  # of a block
 SUMMED = 1024  # numbers that are added one after the other, before their sum is
 COLUMNS = 8  # vectors of a sum of rows
+FEW = 4  # rows of a product that are not worth laying the other matrix out anew
 
 
 @dataclass(slots=True)
@@ -304,6 +307,28 @@ def _is_better_turned(product: Product) -> bool:
     straight = cost(rows, columns, product.y.column == width, False)
     across = cost(columns, rows, product.x.row == width, True)
     return product.to.column == width and across < straight
+
+
+def sums_of(product: Product) -> tuple[Map, Reduction] | None:
+    """Return a product with few rows or columns as sums along rows of both matrices; None if it has many, or these are not neighbours."""
+    x, y, width = product.x, product.y, product.out.dtype.itemsize
+    rows, columns, inner = product.sizes
+    if min(rows, columns) > FEW or x.column != width or y.row != width or inner < lanes_of(STORAGE[product.out.dtype]):
+        return None
+
+    def shown(matrices: Matrices, shape: tuple[int, ...], strides: tuple[int, ...]) -> Value:
+        made = Value("shown", None, None)
+        made.buffer, made.offset, made.dtype = matrices.value.buffer, matrices.value.offset, matrices.value.dtype
+        made.shape, made.strides = (*product.batch, *shape), (*matrices.batch, *strides)
+        return made
+
+    factors = [shown(x, (rows, 1, inner), (x.row, 0, width)), shown(y, (1, columns, inner), (0, y.column, width))]
+    type = STORAGE[product.out.dtype]
+    made = between((*product.batch, rows, columns, inner), product.out.dtype)
+    axis = len(made.shape) - 1
+    total = shown(product.to, (rows, columns), (product.to.row, product.to.column))
+    product_of_two = ex.mul(ex.input(0, type), ex.input(1, type))
+    return Map(made, product_of_two, factors), Reduction(total, "sum", made, (axis,), whole=product.out)
 
 
 class TurnStage:

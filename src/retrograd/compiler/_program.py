@@ -169,6 +169,7 @@ class Program:
         kept: list[Step] = []
         known: dict[Any, Step] = {}
         same: dict[Value, Value] = {}
+        memory: dict[Any, Any] = {}  # in which views of what is left out lie now
         returned = {id(value.buffer) for value in self.results}
         for step in self.steps:
             if same:
@@ -182,9 +183,12 @@ class Program:
             if key is not None:
                 first = known.get(key)
                 if first is not None:
-                    same.update(zip(step.makes, first.makes, strict=True))
+                    for made, other in zip(step.makes, first.makes, strict=True):
+                        same[made], memory[made.buffer] = other, other.buffer
                     continue
                 known[key] = step
+            for made in step.makes:
+                made.buffer = memory.get(made.buffer, made.buffer)
             kept.append(step)
         return kept
 

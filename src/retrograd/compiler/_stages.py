@@ -4,10 +4,13 @@ Note [Stages]
 Nodes come in an order in which each follows what it reads. A node joins the first stage that can compute it together with what is there
 (`Nest`, `ProductStage`), not before the stages that make what it reads; a store not before those that read what it overwrites. If there is
 none, it gets a stage of its own at the end. Then
+- a map whose value only one later nest reads moves there, if what it reads itself is there anyway: so nothing is stored for it;
 - stages that are long enough are shared by threads, if the whole is worth waking them. Before a stage that touches memory which a stage
   since the last meeting has touched, one of them writing, all threads meet;
 - values that others see get memory of their own, as eager lays it out. All else shares one piece of memory, the arena: a value takes
-  room that no other needs between the meetings around its first and its last use;
+  room that no other needs between the meetings around its first and its last use. The memory of a result is room, too, until that is
+  made, and so is an input that nobody reads any more. A value that a loop makes where it reads another for the last time takes
+  the place of that (`_rooms.py`);
 - equal stages are one kernel: loops that were unrolled in Python are compiled once.
 """
 
@@ -25,9 +28,10 @@ from .._native.loops import Step as Operation
 from .._native.trace import STORAGE
 from .._settings import get_num_threads
 from ._lowering import Check, Map, Matrices, Node, Product, Reduction, Store, between
-from ._nests import Nest, Writer, goes_along_rows, is_number, number
-from ._products import ColumnStage, ProductStage, TurnStage
+from ._nests import Access, Nest, Writer, goes_along_rows, is_number, number
+from ._products import ColumnStage, ProductStage, TurnStage, sums_of
 from ._program import Buffer, Step, Value
+from ._rooms import Kind, Rooms
 from ._sizes import are_read, taken_out
 
 LARGEST = 1 << 20  # elements of an array: larger ones leave the caches, where fewer passes are all that counts
@@ -35,7 +39,6 @@ WORK = 1 << 30  # multiplications of a product: larger ones are BLAS's, which la
 SHARED = 3000  # operations of vectors, about a microsecond: a stage of more is worth two threads that are awake
 WORTH_WAKING = 400_000  # operations of vectors of a whole program, above 100 us
 LONG = 40_000  # operations of vectors: other threads of Python may run meanwhile
-ALIGNED = 64
 KEPT = 64 << 20  # bytes of an arena that is kept for the next call
 
 
@@ -102,9 +105,9 @@ STATUS = Buffer(-4, False)  # what checks have found
 
 
 class Stages:
-    """Distributes nodes. See Note [Stages]."""
+    """Distributes nodes. See Note [Stages]. `shown` is the memory that others see."""
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(self, nodes: Sequence[Node], shown: set[Buffer]) -> None:
         self.stages: list[Any] = []
         self.written: dict[Buffer, int] = {}  # the stage that has written memory last
         self.read: dict[Buffer, int] = {}  # and the last one that reads it
@@ -113,6 +116,7 @@ class Stages:
         self.checks = 0
         for node in nodes:
             self._place(node)
+        self._move(shown)
 
     def _place(self, node: Node) -> None:
         first = max([self.written.get(operand.buffer, -1) for operand in node.operands], default=-1)
@@ -183,6 +187,14 @@ class Stages:
     def _multiply(self, node: Product) -> None:
         stage = ProductStage(node)
         found = stage.packed()
+        if found is not None and (sums := sums_of(node)) is not None:
+            made, total = sums
+            nest = Nest(made.out.shape)
+            nest.inner = frozenset(total.axes)
+            if nest.add(made) and nest.add(total):
+                self._append(nest, made)
+                self._note(total, len(self.stages) - 1)
+                return
         if found is not None:
             stage.take(self._with_lanes(node, *found))
         self._append(stage, node)
@@ -210,6 +222,51 @@ class Stages:
         self.turned[key] = turn.matrices()
         return self.turned[key]
 
+    # ---- moving ----
+    def _move(self, shown: set[Buffer]) -> None:
+        """Move maps to the nests that read their values, the last ones first: so what they read can follow."""
+        touched = [_touched(stage) for stage in self.stages]
+        for at in reversed(range(len(self.stages))):
+            source = self.stages[at]
+            nodes = source.nodes if isinstance(source, (Nest, ProductStage)) else ()
+            for node in reversed(nodes):
+                if not isinstance(node, Map) or node.whole is not None or node.out.buffer in shown:
+                    continue
+                readers = [k for k, (reads, _) in enumerate(touched) if node.out.buffer in reads]
+                if len(readers) != 1 or readers[0] <= at or not isinstance(self.stages[readers[0]], Nest):
+                    continue
+                to = readers[0]
+                if all(self._is_there(operand, node.out, at, to, shown, touched) for operand in node.operands):
+                    self._move_one(node, at, to)
+                    touched[at], touched[to] = _touched(self.stages[at]), _touched(self.stages[to])
+        self.stages = [stage for stage in self.stages if stage.nodes or not isinstance(stage, Nest)]
+
+    def _is_there(
+        self, operand: Value, out: Value, at: int, to: int, shown: set[Buffer], touched: Sequence[Any]
+    ) -> bool:
+        """Tell whether a stage can read what an earlier one reads, and nothing has to be kept for that."""
+        if is_number(operand):
+            return True
+        made = any(operand.buffer in writes for _, writes in touched[: at + 1])
+        kept = operand.buffer in shown or any(operand.buffer in reads for reads, _ in touched[to:])
+        same = operand.strides == out.strides or operand.size < out.size
+        return (
+            same and (kept or not made) and not any(operand.buffer in writes for _, writes in touched[at + 1 : to + 1])
+        )
+
+    def _move_one(self, node: Map, at: int, to: int) -> None:
+        source, target = self.stages[at], self.stages[to]
+        nest = source if isinstance(source, Nest) else source.nest
+        left = nest.of_others([one for one in nest.nodes if one is not node])
+        grown = target.of_others([node, *target.nodes])
+        if left is None or grown is None:
+            return
+        self.stages[to] = grown
+        if nest is source:
+            self.stages[at] = left
+        else:
+            source.nest = left
+
 
 def _touched(stage: Any) -> tuple[set[Buffer], set[Buffer]]:
     """Return the memory that a stage reads, and that it writes."""
@@ -228,8 +285,11 @@ def _touched(stage: Any) -> tuple[set[Buffer], set[Buffer]]:
 class Kernel:
     """A group of steps as stages, and how they are called."""
 
-    def __init__(self, nodes: Sequence[Node], shown: set[Buffer]) -> None:
-        self.stages = Stages(nodes).stages
+    def __init__(
+        self, nodes: Sequence[Node], shown: set[Buffer], results: set[Buffer], ending: dict[Buffer, Value]
+    ) -> None:
+        """Lay out the stages. Others see memory that is `shown`, programs hand out `results`; only these nodes read what is `ending`."""
+        self.stages = Stages(nodes, shown).stages
         touched = [_touched(stage) for stage in self.stages]
         made: dict[Buffer, Value] = {}
         for stage in self.stages:
@@ -254,6 +314,7 @@ class Kernel:
         self.given: list[Buffer] = []  # memory that a call brings: inputs, then results
         self.sizes: dict[Buffer, np.ndarray] = {}  # memory from which stages read theirs
         self.table: list[tuple[int, list[tuple[Buffer, int]], int, int]] = []
+        accesses: list[list[list[Access]]] = [[] for _ in self.stages]
         parallel = self.threads > 1
         for at, stage in enumerate(self.stages):
             flags = driver.WAITS * self.meetings[at][1]
@@ -263,6 +324,7 @@ class Kernel:
             kept = {buffer for buffer, own in users.items() if buffer in shown or len(own) > 1}
             writer = Writer()
             items = stage.write(writer, kept, parallel and shared[at])
+            accesses[at] = writer.accesses
             function = writer.function()
             if are_read():
                 buffer, numbers = taken_out(function, writer.places)
@@ -270,13 +332,19 @@ class Kernel:
             kernel = machine.address(vectors.render(function, "KERNEL"), as_it_is=True)
             alone = 0 if parallel and shared[at] and items > 1 else driver.ALONE
             self.table.append((kernel, writer.places, items, flags | alone))
-        self.users = users
         used = dict.fromkeys(buffer for _, places, _, _ in self.table for buffer, _ in places)
         self.outputs = [value for buffer, value in made.items() if buffer in shown and buffer in used]
-        self.arena, self.offsets = self._arena(
-            [value for buffer, value in made.items() if buffer in used and buffer not in shown]
-        )
         self.inputs = [buffer for buffer in used if buffer not in made and buffer is not STATUS]
+        times = [at if self.threads == 1 else meeting for at, (meeting, _) in enumerate(self.meetings)]
+        rooms = Rooms(self.stages, accesses, times, users)
+        for buffer in self.inputs:
+            if buffer in ending:
+                rooms.add(ending[buffer], Kind.ENDING)
+        for buffer, value in made.items():
+            if buffer in used:
+                shows = buffer in shown
+                rooms.add(value, Kind.BETWEEN if not shows else Kind.RESULT if buffer in results else Kind.MADE)
+        self.arena, self.offsets, self.taken = rooms.arranged()
 
     def _meetings(self, touched: list[tuple[set[Buffer], set[Buffer]]]) -> list[tuple[int, bool]]:
         """Return for each stage the number of meetings of threads before it, and whether one is right before it."""
@@ -296,31 +364,6 @@ class Kernel:
             found.append((count, meets))
         return found
 
-    def _arena(self, values: list[Value]) -> tuple[int, dict[Buffer, int]]:
-        """Find room for values between stages: the size of all, and where each begins."""
-        times = [number if self.threads == 1 else meeting for number, (meeting, _) in enumerate(self.meetings)]
-        spans = {}
-        for value in values:
-            own = [times[number] for number in self.users[value.buffer]]
-            size = -(-max(math.prod(value.shape), 1) * value.dtype.itemsize // ALIGNED) * ALIGNED
-            spans[value.buffer] = min(own), max(own), size
-        offsets: dict[Buffer, int] = {}
-        total = 0
-        for buffer, (begin, end, size) in sorted(spans.items(), key=lambda one: (-one[1][2], one[1][0])):
-            taken = sorted(
-                (offsets[other], offsets[other] + spans[other][2])
-                for other in offsets
-                if spans[other][0] <= end and begin <= spans[other][1]
-            )
-            at = 0
-            for low, high in taken:
-                if at + size <= low:
-                    break
-                at = max(at, high)
-            offsets[buffer] = at
-            total = max(total, at + size)
-        return total, offsets
-
     # ---- calls ----
     def launcher(self, origins: dict[Buffer, Value], constants: dict[Buffer, np.ndarray]) -> Callable[[], Any]:
         """Return what makes functions that run it: of the arrays of inputs that are no constants, of results, and of the arena."""
@@ -336,11 +379,12 @@ class Kernel:
         for kernel, own, items, flags in self.table:
             numbers = []
             for buffer, offset in own:
-                if buffer in self.offsets:
-                    place = arena, self.offsets[buffer] + offset
+                home, begin = self.offsets.get(buffer, (buffer, 0))
+                if home is None:
+                    place = arena, begin + offset
                 else:
-                    origin = origins.get(buffer)
-                    place = order[buffer], offset - (origin.offset if origin is not None else 0)
+                    origin = origins.get(home)
+                    place = order[home], begin + offset - (origin.offset if origin is not None else 0)
                 numbers.append(places.setdefault(place, len(places)))
             rows.append((kernel, numbers, items, flags))
         arrays = [constants[buffer] for buffer in fixed]
@@ -375,10 +419,17 @@ def arena_of(size: int) -> tuple[Callable[[], np.ndarray], Callable[[np.ndarray]
     return take, give
 
 
-def kernel_of(steps: list[Step], known: dict[Step, Any], shown: set[Buffer], origin: Callable[[Value], Value]) -> Step:
-    """Make one step of several; `origin` finds what a view shows, as far as it is there without the view."""
+def kernel_of(
+    steps: list[Step],
+    known: dict[Step, Any],
+    shown: set[Buffer],
+    results: set[Buffer],
+    ending: dict[Buffer, Value],
+    origin: Callable[[Value], Value],
+) -> Step:
+    """Make one step of several; `origin` finds what a view shows, as far as it is there without the view. For the others see `Kernel`."""
     nodes = [node for step in steps for node in known[step]]
-    kernel = Kernel(nodes, shown)
+    kernel = Kernel(nodes, shown, results, ending)
     origins: dict[Buffer, Value] = {}
     constants: dict[Buffer, np.ndarray] = dict(kernel.sizes)
     inputs = []
@@ -421,12 +472,14 @@ class Launch:
         """Write the call: room for results, a function that nobody else runs, and what happens if a check fails."""
         kernel = self.kernel
         empty, free, make = named(np.empty, "empty"), named(self.free, "free"), named(self.make, "make")
-        lines = [f"{value.name} = {room(value, empty, named)}" for value in kernel.outputs]
-        arrays = []
+        lines, arrays = [], []
         for value in step.arguments:
             if not value.shape:
                 lines.append(f"{value.name} = {named(np.asarray, 'asarray')}({value.name})")
             arrays.append(value.name)
+        for value in kernel.outputs:
+            before = kernel.taken.get(value.buffer)
+            lines.append(f"{value.name} = {room(value, empty, named) if before is None else before.name}")
         arrays += [value.name for value in kernel.outputs]
         if self.arena is not None:
             take, give = (named(one, name) for one, name in zip(self.arena, ("take", "give"), strict=True))
