@@ -332,7 +332,7 @@ class Unusable:
 def test_a_rate_that_raises_leaves_what_eager_leaves(name: str) -> None:
     def seen(compiled: bool, when: int) -> list[Any]:
         torch.manual_seed(0)
-        model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+        model = torch.nn.Sequential(torch.nn.Linear(3, 4, bias=False), torch.nn.BatchNorm1d(4))
         optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.1)
         calls = torch.zeros(1)
 
