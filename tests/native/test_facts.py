@@ -152,7 +152,7 @@ def test_an_error_is_no_error() -> None:
         [Fact("dictionary", table), Fact("absent", "a")],
         [Fact("object", 1), Fact("absent", "a")],  # a number has no dictionary
         [Fact("value", "a", 1)],  # of nothing
-        [Fact("empty", 1)],  # a number has no length
+        [Fact("empty", [])],  # which is no dictionary
     ):
         assert checking(facts)() is False
     assert len(table) == 1

@@ -30,12 +30,12 @@ class Fact(NamedTuple):
 
 # `object`: from here on it is about the `__dict__` of the first; `dictionary`: about the first itself; `value`: that of the key that is
 # the first is the second; `absent`: the first is no key; `length`: it has so many entries; `member`: its next value, in order, is the
-# first; `type`: the class of the first is the second; `empty`: the first has no items.
+# first; `type`: the class of the first is the second; `empty`: the first is a dictionary without entries.
 KINDS: Final = ("object", "dictionary", "value", "absent", "length", "member", "type", "empty")
 CODES: Final = {kind: code for code, kind in enumerate(KINDS)}
 FUNCTIONS: Final = (
     "Py_IncRef", "Py_DecRef", "PyObject_GenericGetDict", "PyDict_GetItemWithError", "PyDict_Contains", "PyDict_Next", "PyObject_Type",
-    "PyObject_Size", "PyErr_Clear",
+    "PyDict_Size", "PyErr_Clear",
 )  # fmt: skip
 FIELDS: Final = 3  # of a row
 
@@ -112,7 +112,7 @@ absent:
   %is.absent = icmp eq i32 %contains, 0
   br label %judge
 length:
-  %entries = call i64 %PyObject_Size(ptr %held)
+  %entries = call i64 %PyDict_Size(ptr %held)
   %expected = ptrtoint ptr %first to i64
   %is.length = icmp eq i64 %entries, %expected
   br label %judge
@@ -128,7 +128,7 @@ type:
   %is.type = icmp eq ptr %class, %second
   br label %judge
 empty:
-  %items = call i64 %PyObject_Size(ptr %first)
+  %items = call i64 %PyDict_Size(ptr %first)
   %is.empty = icmp eq i64 %items, 0
   br label %judge
 judge:

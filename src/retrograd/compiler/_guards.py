@@ -433,7 +433,7 @@ class _Text:
         source, kind, expected = guard
         known = self.known(source)
         about: Fact | None = None
-        if kind in ("type", "empty") and known is not MISSING:
+        if known is not MISSING and (kind == "type" or (kind == "empty" and isinstance(known, dict))):
             facts = [Fact(kind, known, expected)]
         elif kind == "members" and type(known) is dict:
             about = Fact("dictionary", known)

@@ -148,7 +148,8 @@ def runner(
     put_back = ["    streams.put_back()"] if found.gives_back else []
     lines += ["if found is None:", *put_back, "    return RETRY"]
     lines += _effect_lines(found)
-    texts = _result_lines(record, lines, scope, _staying(paths))
+    captured = [at for at, path in enumerate(paths) if not path]
+    texts = _result_lines(record, lines, scope, captured, _staying(paths))
     there = {} if there is None else there
     for number, one in enumerate(kept):
         scope[f"returned_{number}"] = one
@@ -372,7 +373,8 @@ def _memory_lines(found: Recorded, staying: list[int], scope: dict[str, Any]) ->
                 frozenset([staying.index(at) for at in found.writes if at in staying]),
             )
             lines = [f"lying = lying_of(({arrays}), writes)", *_refusing(["lying is None"])]
-        lines.append(f"looked[0] = ({arrays}), ({''.join(f's{at}, ' for at in staying)}), lying")
+        lines.append(f"storages = ({''.join(f's{at}, ' for at in staying)})")
+        lines.append(f"looked[0] = ({arrays}), storages, lying")
         lines = ["if moved:", *[f"    {line}" for line in lines]]
     given = [at for at in range(len(found.tensors)) if at not in staying]
     if not matters or not given:
@@ -429,18 +431,20 @@ def _effect_lines(found: Recorded) -> list[str]:
     return lines
 
 
-def _result_lines(record: Record, lines: list[str], scope: dict[str, Any], staying: list[int]) -> dict[int, str]:
+def _result_lines(
+    record: Record, lines: list[str], scope: dict[str, Any], captured: Sequence[int], staying: Sequence[int]
+) -> dict[int, str]:
     """Write the tensors of the result with their node, and return their names."""
     found = record.found
     if found.seeds:
-        every = [f"t{at}" for at in range(len(found.tensors))]
-        tensors = "".join(f"{one}, " for one in every)
-        lines += [f"s{at} = t{at}._storage" for at in found.writes]  # which they may just have got
-        storages = "".join(f"s{at}, " for at in range(len(every)))
-        versions = "".join(f"0 if s{at} is None else s{at}.version, " for at in range(len(every)))
-        edges = "".join(_edge(at, found, staying) for at in found.differentiated)
+        every = range(len(found.tensors))
+        written = every if record.takes_steps else found.writes
+        lines += [f"s{at} = t{at}._storage" for at in written]  # which they may just have got
+        tensors = _row("t", every, captured, "captured")
+        storages = _row("s", every, () if written else staying, "storages")
+        versions = "".join(f"0 if s{at} is None else s{at}.version, " for at in every)
         lines += [
-            f"node = Node().begin(({edges}))",
+            f"node = Node().begin({_edges(found, staying, scope)})",
             f"node.num_outputs = {found.seeds}",
             f"node.labels = {tuple(found.labels)}",
             "node.done = node.arrived = none",
@@ -491,10 +495,23 @@ def view_of(base: Any, steps: tuple[Any, ...], made_in: str, follows: bool) -> A
     return result
 
 
-def _edge(at: int, found: Recorded, staying: list[int]) -> str:
-    """Write where the gradient of a tensor goes, with a comma behind."""
-    is_leaf = found.tensors[at]._edge is LEAF and (found.touches_grads or at in staying)  # which the guards have seen
-    return f"t{at}, " if is_leaf else f"t{at} if t{at}._edge is LEAF else t{at}._edge, "
+def _row(letter: str, every: Sequence[int], part: Sequence[int], name: str) -> str:
+    """Write the variables of a letter in a row, those of a part by the name of the tuple that has them already."""
+    return "".join(
+        f"*{name}, " if part and at == part[0] else f"{letter}{at}, " for at in every if at not in part or at == part[0]
+    )
+
+
+def _edges(found: Recorded, staying: Sequence[int], scope: dict[str, Any]) -> str:
+    """Write where gradients of tensors go. Those of leaves that stay do not change, which the guards have seen."""
+    order = list(found.differentiated)
+    leaves: list[Any] = []
+    while order and order[-1] in staying and (tensor := found.tensors[order[-1]])._edge is LEAF:
+        leaves.insert(0, tensor)
+        order.pop()
+    scope["leaves"] = tuple(leaves)
+    others = "".join(f"t{at} if t{at}._edge is LEAF else t{at}._edge, " for at in order)
+    return f"({others}*leaves, )" if others else "leaves"
 
 
 def _versions(found: Recorded, texts: dict[int, str]) -> str:
