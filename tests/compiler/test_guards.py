@@ -309,6 +309,15 @@ MODULE_CHANGES: dict[str, Callable[[Net], Any]] = {
     "hook": lambda net: net.layers[0].register_forward_hook(lambda m, a, r: r * 2),
     "pre_hook": lambda net: net.register_forward_pre_hook(lambda m, a: (a[0] * 2,)),
     "backward_hook": lambda net: net.layers[2].register_full_backward_hook(lambda m, i, o: None),
+    "hooks_that_are_another_dictionary": lambda net: setattr(net.layers[0], "_forward_hooks", OrderedDict()),
+    "hook_in_the_dictionary": lambda net: net.head[0]._backward_hooks.update({0: len}),
+    "other_parameters": lambda net: setattr(net.layers[0], "_parameters", dict(net.layers[0]._parameters)),
+    "no_flag": lambda net: net.layers[0].__dict__.pop("training"),
+    "attributes_that_are_another_dictionary": lambda net: setattr(
+        net.head[1], "__dict__", {**vars(net.head[1]), "training": False}
+    ),
+    "forward_of_a_class": lambda net: setattr(type(net), "forward", Net.forward.__get__(net)),
+    "parameter_becomes_a_buffer": lambda net: net.layers[0]._parameters.pop("bias"),
     "forward_of_an_instance": lambda net: setattr(net.layers[0], "forward", lambda x: x),
     "class_of_a_layer": lambda net: setattr(net.layers[0], "__class__", nn.Identity),
     "layer_becomes_none": lambda net: net.head._modules.update({"1": None}),
@@ -320,11 +329,20 @@ MODULE_CHANGES: dict[str, Callable[[Net], Any]] = {
 
 @pytest.mark.parametrize("name", MODULE_CHANGES)
 def test_a_change_of_a_module_is_seen(name: str) -> None:
-    net = Net()
+    net = type("Own", (Net,), {"forward": Net.forward})()
     checked = Checked(net, torch.ones(4, 2))
     net(torch.ones(4, 2))  # a step of the running statistics is no change
     assert checked.holds()
     MODULE_CHANGES[name](net)
+    assert not checked.holds()
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_a_layer_that_stands_in_several_places_is_seen_in_each(place: int) -> None:
+    first, second = nn.Tanh(), nn.Linear(2, 2)
+    net = nn.Sequential(first, first, second)
+    checked = Checked(net, torch.ones(4, 2))
+    net[place] = first if place == 2 else second
     assert not checked.holds()
 
 

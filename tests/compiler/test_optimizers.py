@@ -175,3 +175,45 @@ def test_two_steps_in_one_call_run_in_eager() -> None:
             run(torch.full((2, 6), number / 3))
         sides.append(training.seen())
     assert_alike(*sides)
+
+
+OPTIONS: dict[str, Any] = {
+    "a rate": lambda group: group.update(lr=0.3),
+    "an equal rate": lambda group: group.update(lr=float("0.1")),
+    "a whole rate": lambda group: group.update(lr=1),
+    "a tensor": lambda group: group.update(lr=torch.tensor(0.2)),
+    "a tensor that changes": lambda group: (
+        group["lr"].add_(0.1) if isinstance(group["lr"], torch.Tensor) else group.update(lr=torch.tensor(0.2))
+    ),
+    "decay": lambda group: group.update(weight_decay=0.5),
+    "sign": lambda group: group.update(maximize=not group["maximize"]),
+    "another option": lambda group: group.update(of_one_s_own=1),
+    "an option less": lambda group: group.pop("foreach", None),
+    "another dictionary": lambda group: None,
+}
+
+
+@pytest.mark.parametrize("change", OPTIONS)
+def test_options_of_a_rule_without_counts(change: str) -> None:
+    def weights(compiles: bool) -> list[Any]:
+        weight = torch.ones(3, requires_grad=True)
+        optimizer = torch.optim.SGD([weight], lr=0.1)
+
+        def step(x: Any) -> None:
+            optimizer.zero_grad()
+            (weight * x).sin().sum().backward()
+            optimizer.step()
+
+        run = torch.compile(step) if compiles else step
+        found = []
+        for call in range(10):
+            if call in (4, 6, 7):
+                OPTIONS[change](optimizer.param_groups[0])
+                if change == "another dictionary":
+                    optimizer.param_groups[0] = {**optimizer.param_groups[0], "lr": 0.1 * call}
+            run(torch.tensor([1.0, 2.0, 3.0]))
+            found.append(weight.detach().clone())
+        assert not compiles or run._compiled.records
+        return found
+
+    torch.testing.assert_close(weights(True), weights(False))

@@ -10,7 +10,8 @@ import pytest
 import retrograd as rg
 import retrograd.nn.functional as F  # noqa: N812 - torch's name
 from retrograd import _thresholds
-from retrograd._native import machine, nests, windows
+from retrograd._native import machine, nests, pieces, windows
+from retrograd._ops import pooling
 
 # ---- pooling ----
 POOLS = [
@@ -37,6 +38,18 @@ MEANS = [
     ((2, 3, 40, 40), 3, {"stride": 2, "padding": 1, "count_include_pad": False}),
     ((2, 3, 41, 41), 3, {"stride": 2, "padding": 1, "count_include_pad": False, "ceil_mode": True}),
     ((2, 3, 40, 40), 2, {"divisor_override": 3}),
+]
+PIECES = [  # which windows cut an array into
+    ((5, 3, 28, 28), 2, {}),
+    ((32, 16, 10, 10), 2, {}),
+    ((7, 9, 9, 110), (3, 2), {}),
+    ((2, 40, 12, 15), (1, 3), {"divisor_override": -7}),
+    ((40, 5, 8, 6), (4, 1), {}),
+    ((6, 30, 7, 7), 7, {}),
+    ((4, 100, 64), 8, {"count_include_pad": False}),
+    ((3, 3, 2, 490), (2, 5), {"ceil_mode": True}),
+    ((2, 2, 4, 6, 8), 2, {}),  # along three axes
+    ((1, 1, 2, 9000), (2, 3), {}),
 ]
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-45)
 
@@ -96,8 +109,39 @@ def test_means_as_torch_finds_them(monkeypatch, shape, kernel, options, dtype) -
         np.testing.assert_allclose(one, other, rtol=close, atol=close)
 
 
-def test_threads_pool_to_the_same_bits(monkeypatch) -> None:
-    case = ((4, 6, 50, 50), 3, {"stride": 2, "padding": 1})
+@pytest.mark.oracle
+@pytest.mark.parametrize(("shape", "kernel", "options", "dtype"), in_dtypes(PIECES, "float64", "bfloat16", "float16"))
+@pytest.mark.parametrize("special", [False, True])
+def test_means_of_pieces_as_torch_finds_them(monkeypatch, shape, kernel, options, dtype, special) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(nests, "NATIVE", 1)
+    monkeypatch.setattr(pooling, "NATIVE", 1)
+    wanted = pooled(torch, "avg", shape, kernel, options, dtype, special)
+    close = {"float64": 1e-12, "float32": 1e-5}.get(dtype, 5e-2)
+    for one, other in zip(pooled(rg, "avg", shape, kernel, options, dtype, special), wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=close, atol=close)
+
+
+@pytest.mark.skipif(not machine.is_available(), reason="llvmlite is not installed")
+@pytest.mark.parametrize("rows", [1, 2, 255, 256, 257, 1000])
+@pytest.mark.parametrize("last", [1, 5, 16, 47, 48, 49, 130])
+def test_pieces_of_any_number(monkeypatch, rows, last) -> None:
+    """Sums of whole numbers are exact, whatever stands around them in memory; nothing is written behind the last."""
+    monkeypatch.setattr(nests, "get_num_threads", lambda: 3)
+    monkeypatch.setattr(_thresholds, "NATIVE_WORK", 1)
+    rng = np.random.default_rng(0)
+    x = rng.integers(-50, 50, (rows, 3 * 2 * last)).astype(np.float32).reshape(rows, 3, 2 * last)
+    parted = x.reshape(rows, 3, last, 2)
+    found = pieces.means(x.reshape(rows, 3, 2 * last), (3, 2), 2)
+    np.testing.assert_array_equal(found[:, 0], parted.sum((1, 3)) / 2)
+    g = parted.sum((1, 3))
+    np.testing.assert_array_equal(
+        pieces.shares(g, (3, 2), 4).reshape(parted.shape), np.broadcast_to(g[:, None, :, None] / 4, parted.shape)
+    )
+
+
+@pytest.mark.parametrize("case", [((4, 6, 50, 50), 3, {"stride": 2, "padding": 1}), ((9, 7, 22, 22), 2, {})])
+def test_threads_pool_to_the_same_bits(monkeypatch, case) -> None:
     made = []
     for threads in (1, 2, 3):
         monkeypatch.setattr(nests, "get_num_threads", lambda threads=threads: threads)

@@ -38,7 +38,7 @@ def _pause() -> str:
     return "  call void @llvm.x86.sse2.pause()" if os.uname().machine in ("x86_64", "AMD64") else ""
 
 
-def _field(name: str, base: str, number: int, type: str = "i64") -> str:
+def field(name: str, base: str, number: int, type: str = "i64") -> str:
     """Write how a number is read."""
     return f"  %{name}.p = getelementptr i64, ptr {base}, i64 {number}\n  %{name} = load {type}, ptr %{name}.p, align 8"
 
@@ -87,10 +87,10 @@ head:
 body:
   %place = mul i64 %at, {FIELDS}
   %stage = getelementptr i64, ptr %table, i64 %place
-{_field("kernel", "%stage", 0, "ptr")}
-{_field("cells", "%stage", 1, "ptr")}
-{_field("items", "%stage", 2)}
-{_field("flags", "%stage", 3)}
+{field("kernel", "%stage", 0, "ptr")}
+{field("cells", "%stage", 1, "ptr")}
+{field("items", "%stage", 2)}
+{field("flags", "%stage", 3)}
   %waits = trunc i64 %flags to i1
   %meets = and i1 %waits, %several
   br i1 %meets, label %meet, label %met
@@ -153,11 +153,11 @@ out:
 ; a kernel whose items are the threads that share a program: it is the part of one, or all if it is called for all of them
 define void @take_part(ptr %context, ptr %none, ptr %nothing, i64 %low, i64 %high) #0 {{
 entry:
-{_field("table", "%context", 4, "ptr")}
-{_field("stages", "%context", 5)}
-{_field("threads", "%context", 6)}
-{_field("sync", "%context", 7, "ptr")}
-{_field("yield", "%context", 8, "ptr")}
+{field("table", "%context", 4, "ptr")}
+{field("stages", "%context", 5)}
+{field("threads", "%context", 6)}
+{field("sync", "%context", 7, "ptr")}
+{field("yield", "%context", 8, "ptr")}
   %count = sub i64 %high, %low
   %several = icmp eq i64 %count, 1
   %own = select i1 %several, i64 %threads, i64 1
@@ -171,19 +171,19 @@ define ptr @launch(ptr %self, ptr %args, i64 %given) #0 {{
 entry:
   %context.p = getelementptr i8, ptr %self, i64 {DATA}
   %context = load ptr, ptr %context.p, align 8
-{_field("bases", "%context", 0, "ptr")}
-{_field("places", "%context", 1, "ptr")}
-{_field("count", "%context", 2)}
-{_field("slots", "%context", 3, "ptr")}
-{_field("table", "%context", 4, "ptr")}
-{_field("stages", "%context", 5)}
-{_field("threads", "%context", 6)}
-{_field("sync", "%context", 7, "ptr")}
-{_field("true", "%context", 9, "ptr")}
-{_field("false", "%context", 10, "ptr")}
-{_field("hold", "%context", 11, "ptr")}
-{_field("leave", "%context", 12, "ptr")}
-{_field("enter", "%context", 13, "ptr")}
+{field("bases", "%context", 0, "ptr")}
+{field("places", "%context", 1, "ptr")}
+{field("count", "%context", 2)}
+{field("slots", "%context", 3, "ptr")}
+{field("table", "%context", 4, "ptr")}
+{field("stages", "%context", 5)}
+{field("threads", "%context", 6)}
+{field("sync", "%context", 7, "ptr")}
+{field("true", "%context", 9, "ptr")}
+{field("false", "%context", 10, "ptr")}
+{field("hold", "%context", 11, "ptr")}
+{field("leave", "%context", 12, "ptr")}
+{field("enter", "%context", 13, "ptr")}
   br label %arrays
 arrays:
   %a = phi i64 [ 0, %entry ], [ %a.next, %array ]
@@ -267,13 +267,18 @@ FASTCALL: Final = 0x80
 _kept: list[Any] = []
 
 
-@cache
-def _method() -> Any:
-    made = _Method(b"launch", machine.address(_module("launch")), FASTCALL, None)
+def as_method(text: str) -> Callable[[Context], Callable[..., Any]]:
+    """Return what makes functions of Python of contexts: the machine code of a text, which gets the context as `self`."""
+    made = _Method(b"native", machine.address(text), FASTCALL, None)
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     _kept.append(made)  # as long as functions may be called
     return lambda context: new(ctypes.addressof(made), context, None)
+
+
+@cache
+def _launch() -> Any:
+    return as_method(_module("launch"))
 
 
 @cache
@@ -282,7 +287,8 @@ def _of_system(name: str) -> int:
 
 
 @cache
-def _of_python(name: str) -> int:
+def of_python(name: str) -> int:
+    """Return the address of a function of Python's C interface."""
     return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
 
 
@@ -323,13 +329,13 @@ def launcher(
     context = np.array(
         [
             bases.ctypes.data, spots.ctypes.data, len(places), first, table.ctypes.data, len(stages), threads, sync.ctypes.data,
-            _of_system("sched_yield") if threads > 1 else 0, id(True), id(False), _of_python("Py_IncRef"),
-            *((_of_python("PyEval_SaveThread"), _of_python("PyEval_RestoreThread")) if long else (0, 0)),
+            _of_system("sched_yield") if threads > 1 else 0, id(True), id(False), of_python("Py_IncRef"),
+            *((of_python("PyEval_SaveThread"), of_python("PyEval_RestoreThread")) if long else (0, 0)),
         ],
         np.uint64,
-    ).view(_Context)  # fmt: skip
+    ).view(Context)  # fmt: skip
     context.kept = own, sync, bases, spots, slots, cells, table
-    launch = _method()(context)
+    launch = _launch()(context)
     if threads == 1:
         return launch  # type: ignore[no-any-return]
     part, status, place = machine.compiled(_module("take_part")), sync[LINE : LINE + 1], context.ctypes.data
@@ -343,7 +349,7 @@ def launcher(
     return shared
 
 
-class _Context(np.ndarray):
-    """What a program's machine code reads. It keeps alive what that knows only by address."""
+class Context(np.ndarray):
+    """What machine code reads. It keeps alive what that knows only by address."""
 
     kept: Any

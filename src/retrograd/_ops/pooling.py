@@ -18,7 +18,7 @@ import numpy as np
 from .._core.numpy_namespace import is_half
 from .._core.primitive import front, general, linear, unmoved, vocabulary
 from .._core.shown import second_output
-from .._native import nests
+from .._native import nests, pieces
 from .._native import windows as native
 from .._native.program import NATIVE
 from .._thresholds import LARGE_POOL as FEW
@@ -397,6 +397,18 @@ def _divisors(module, windows, counts):
 
 
 @lru_cache(maxsize=256)
+def _is_in_pieces(windows):
+    """Tell whether windows cut the array along one or two axes."""
+    return len(windows) <= 2 and _is_cut(windows)
+
+
+@lru_cache(maxsize=256)
+def _kernel(windows, counts):
+    """Return the sizes of windows that cut the array, and by what their sums are divided."""
+    return tuple([w.kernel for w in windows]), _divisors(np, windows, counts)
+
+
+@lru_cache(maxsize=256)
 def _divisors_of_plane(windows, counts, dtype):
     """Return the same, one for each window of a plane, as kernels compute with `dtype`."""
     return np.full([w.count for w in windows], _divisors(np, windows, counts), native.computed(dtype))
@@ -419,6 +431,8 @@ def avg_pool(xp, x, *, windows, counts):
     """Return the mean of each window; `counts`: what it is divided by, a number, or the elements "inside" or "all"."""
     module = xp.module
     if _is_native(x, windows):
+        if _is_in_pieces(windows):
+            return pieces.means(np.ascontiguousarray(x), *_kernel(windows, counts))
         divisors = _divisors_of_plane(windows, counts, x.dtype)
         return native.sums(np.ascontiguousarray(x), None, _layout(windows), divisors=divisors)
     total = x
@@ -459,6 +473,8 @@ def avg_pool_back(xp, g, *, windows, counts):
     """Share what windows get among their elements: the transpose of `avg_pool`."""
     module = xp.module
     if _is_native(g, windows):
+        if _is_in_pieces(windows):
+            return pieces.shares(np.ascontiguousarray(g), *_kernel(windows, counts))
         divisors = _divisors_of_plane(windows, counts, g.dtype)
         return native.spread(np.ascontiguousarray(g), None, _layout(windows), divisors=divisors)
     total = _divided(module, g.copy(), _divisors(module, windows, counts))

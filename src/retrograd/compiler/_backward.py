@@ -41,17 +41,22 @@ class CompiledBackward(Node):
     labels: tuple[str, ...]  # of each result: the name of its node in eager, which is printed
     arrived: frozenset[int]  # results whose gradients came last
     done: frozenset[int]  # those that need no graph any more: eager frees the graph of each by itself
-    versions: Any  # of the memory that is saved: (storage, version, array)
+    versions: Any  # of results whose memory is saved: (storage, version, array)
 
     def pull_back(self, g: Any, graph: bool) -> Any:
         if type(self.guard) is Freed:
             raise _errors.freed(self.guard.place)
         for storage, version, array in self.versions:
             if storage.version != version:
-                given = [one._edge for one in self.call.tensors if one._storage is storage]
-                producer = given[0] if given else self
-                raise _errors.overwritten(array, producer, storage, version, self.place())
-        record = self.call.record
+                raise _errors.overwritten(array, self, storage, version, self.place())
+        call = self.call
+        record = call.record
+        for at in record.saved:
+            tensor, version = call.tensors[at], call.versions[at]
+            # one that had no storage may have got one since: see Note [Saved values]
+            storage = call.storages[at] or tensor._storage
+            if storage is not None and storage.version != version:
+                raise _errors.overwritten(tensor._array, tensor._edge, storage, version, self.place())
         parts = g if type(g) is tuple else (g,)
         self.arrived = frozenset([at for at, part in enumerate(parts) if part is not None])
         if self.arrived & self.done:
@@ -123,17 +128,18 @@ def _laid_out(part: Any) -> Any:
 class Call:
     """One call of a compiled function, as its node remembers it."""
 
-    __slots__ = ("args", "before", "kwargs", "record", "stream", "tensors", "versions")
+    __slots__ = ("args", "before", "kwargs", "record", "storages", "stream", "tensors", "versions")
 
     def __init__(
-        self, record: Any, args: Any, kwargs: Any, tensors: Sequence[Any], stream: Any = None, before: Any = ((), ())
-    ) -> None:
+        self, record: Any, args: Any, kwargs: Any, tensors: Sequence[Any], storages: Sequence[Any], versions: Sequence[int],
+        stream: Any = None, before: Any = ((), ()),
+    ) -> None:  # fmt: skip
         self.stream = stream  # where streams of random numbers stood before the call
         self.before = (
             before  # copies of the arrays into which it writes, and the gradients that it replaces, as they were
         )
         self.record, self.args, self.kwargs, self.tensors = record, args, kwargs, tensors
-        self.versions = [0 if one._storage is None else one._storage.version for one in tensors]
+        self.storages, self.versions = storages, versions  # of these, right after the call
 
     def need_unchanged(self) -> None:
         """Refuse to run the function again on other numbers, or as another function."""

@@ -794,7 +794,7 @@ class Calls(Lookups):
         where = self.at("attribute", known.source, which)
         self.guard(where, "identity", held)
         if guard == "members":
-            self.guard(where, "members", tuple(held.values()))
+            self.guard(where, "members" if held else "empty", tuple(held.values()) or None)
         found = []
         for name, value in held.items():
             inside = self.at("item", where, name)

@@ -26,11 +26,14 @@ import numpy as np
 from .. import _generated
 from .._device import device
 from .._dtypes import dtype, finfo, iinfo
+from .._native import machine
+from .._native.facts import Fact, checking, dictionary_of
 from .._size import Size
 from ..tensor import _base
 
 MISSING = type("Missing", (), {"__repr__": lambda self: "<nothing>", "__slots__": ()})()
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
+SINGLE = (None, True, False, Ellipsis)  # there is one object of each
 mro_of = type.__dict__["__mro__"].__get__
 
 
@@ -332,8 +335,9 @@ def _span(array: Any) -> tuple[int, int]:
 class _Text:
     """Writes the guards as the lines of one function."""
 
-    def __init__(self, one_by_one: bool) -> None:
-        self.one_by_one = one_by_one
+    def __init__(self, has_table: bool) -> None:
+        self.has_table = has_table
+        self.facts: dict[Any, dict[Any, Fact | None]] = {}  # of what they are about, by identities: each once, in order
         self.lines: list[str] = []
         self.scope: dict[str, Any] = {"same": same, "mro_of": mro_of, "alias_pattern": alias_pattern, "type": type}
         self.scope |= {"len": len, "tuple": tuple, "map": map, "id": id, "list": list, "LEAF": _base.LEAF}
@@ -343,7 +347,6 @@ class _Text:
         self.pinned: dict[int, Any] = {}  # sources whose object is known, by identity of the source
         self.locals: dict[tuple[str, ...], str] = {}
         self.mappings: dict[int, Any] = {}  # of classes: reading `__dict__` makes a new one
-        self.empty: list[Any] = []  # dictionaries that are asked for entries all at once
 
     def constant(self, value: Any) -> str:
         if value is None or value is True or value is False or (type(value) is str and len(value) < 60):
@@ -412,6 +415,43 @@ class _Text:
             return f"{held[0]}[{held[1]}]"
         return self.expression(source)
 
+    def dictionary(self, source: Source) -> Fact | None:
+        """Return the beginning of facts about the dictionary in which a source is an entry, if that is a constant."""
+        known = MISSING if source.base is None or type(source.key) is not str else self.known(source.base)
+        if known is MISSING:
+            return None
+        if source.step in ("global", "builtin"):
+            return Fact("dictionary", getattr(known, f"__{source.step}s__"))
+        if source.step == "class" or (source.step == "attribute" and isinstance(known, ModuleType)):
+            return Fact("dictionary", dictionary_of(known.__dict__))
+        if source.step == "attribute":
+            return Fact("object", known)
+        return Fact("dictionary", known) if source.step == "item" and isinstance(known, dict) else None
+
+    def note(self, guard: Guard) -> bool:
+        """Put a guard into the table, if it asks for no more than a table knows."""
+        source, kind, expected = guard
+        known = self.known(source)
+        about: Fact | None = None
+        if known is not MISSING and (kind == "type" or (kind == "empty" and isinstance(known, dict))):
+            facts = [Fact(kind, known, expected)]
+        elif kind == "members" and type(known) is dict:
+            about = Fact("dictionary", known)
+            facts = [Fact("length", len(expected)), *[Fact("member", one) for one in expected]]
+        elif kind in ("identity", "absent") or (kind == "value" and any(expected is one for one in SINGLE)):
+            about = self.dictionary(source)
+            if about is None:
+                return False
+            facts = [Fact("absent", source.key) if kind == "absent" else Fact("value", source.key, expected)]
+        else:
+            return False
+        own = self.facts.setdefault(about and (about.kind, id(about.first)), {None: about})
+        for at, fact in enumerate(facts):
+            own[fact.kind, at, id(fact.first), id(fact.second)] = fact
+        if kind == "identity":
+            self.pinned[id(source)] = expected
+        return True
+
     def condition(self, guard: Guard) -> str:
         """Return when a guard fails."""
         source, kind, expected = guard
@@ -429,16 +469,11 @@ class _Text:
         if kind == "value":
             if self.known(source) is not MISSING:
                 return ""  # it is the very object
-            if expected is None or expected is True or expected is False or expected is Ellipsis:
+            if any(expected is one for one in SINGLE):
                 return f"{self.once(source)} is not {self.constant(expected)}"
             kept = self.constant_object(expected)
             value = self.expression(source)
             return f"{value} is not {kept} and not same({value}, {kept})"
-        if kind == "members" and not expected:
-            kind = "empty"
-        if kind == "empty" and (known := self.known(source)) is not MISSING and not self.one_by_one:
-            self.empty.append(known)
-            return ""
         value = self.expression(source)
         if kind == "type":
             return f"type({value}) is not {self.constant(expected)}"
@@ -499,21 +534,23 @@ FAILURES = "(LookupError, AttributeError, TypeError, ValueError)"  # what is rea
 def _write(
     guards: Sequence[Guard], failed: Callable[[int], str], passed: str, unread: str
 ) -> tuple[str, dict[str, Any]]:
-    text = _Text(unread == "n")
+    text = _Text(unread != "n" and machine.is_available())
     text.scope["hasattr_of"] = _slot_is_set
     done: set[str] = {""}
     exact = {id(guard.source) for guard in guards if guard.kind == "tensor"}
     for number, guard in enumerate(guards):
         if guard.kind == "type" and id(guard.source) in exact:
             continue  # the tensor's own guard says more
+        if text.has_table and text.note(guard):
+            continue
         text.lines.append(f"n = {number}" if unread == "n" else "")
         condition = text.condition(guard)
         if condition not in done:
             done.add(condition)
             text.lines.append(f"if {condition}:\n            return {failed(number)}")
-    if text.empty:  # one look for all: a module has four dictionaries of hooks
-        text.scope |= {"any": any, "empty": tuple({id(one): one for one in text.empty}.values())}
-        text.lines.append("if any(empty):\n            return False")
+    if text.facts:
+        text.scope["facts_hold"] = checking([fact for own in text.facts.values() for fact in own.values() if fact])
+        text.lines.insert(0, "if not facts_hold():\n            return False")
     lines = "\n        ".join(line for line in text.lines if line)
     body = f"def check(function, args, kwargs):\n    try:\n        {lines or 'pass'}\n    except {FAILURES}:\n        return {unread}\n"
     return body + f"    return {passed}\n", text.scope

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from operator import itemgetter
 from typing import Any
 
 from .._warnings import warn
@@ -15,6 +16,7 @@ GLOBAL_HOOKS = (
     "_global_backward_hooks",
     "_global_backward_pre_hooks",
 )
+global_hooks = itemgetter(*GLOBAL_HOOKS)  # of the names of the file that has them
 
 
 class OptimizedModule(Module):
@@ -29,7 +31,7 @@ class OptimizedModule(Module):
         self.__dict__["_compiled_forward"] = compiled  # what computes; None: the module itself
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        if any(vars(module_file)[name] for name in GLOBAL_HOOKS):
+        if any(global_hooks(vars(module_file))):
             warn(
                 "Using `torch.compile(module)` when there are global hooks on modules (e.g., from `register_module_forward_hook`); this "
                 "will cause the hooks to fire an extra time for the `OptimizedModule` created by `torch.compile(module)`. If this "

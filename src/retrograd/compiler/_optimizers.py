@@ -25,6 +25,7 @@ from ..optim._plan import Plan, plan_for
 from ..optim._step import RuleOptimizer, plain_numbers
 from ..optim.sgd import SGD
 from ..tensor._aliasing.views import wrote
+from ._guards import is_immutable
 from ._stages import LARGEST
 from ._traced import UnrecordableError, traced_namespace
 
@@ -183,7 +184,7 @@ class Stepped:
         """
         scope: dict[str, Any] = {
             "optimizer": self.optimizer, "numbers_of": self.cls._numbers, "plan_for": plan_for, "rule": self.cls._rule,
-            "plain": plain_numbers, "array": np.array,
+            "plain": plain_numbers, "array": np.array, "immutable": is_immutable, "last": [((), None)],
         }  # fmt: skip
         kins = list(dict.fromkeys(kin for kin, _, _ in self.used))
         given: list[str] = []
@@ -218,7 +219,21 @@ class Stepped:
             ]
             values = f"plan{number}.numbers({own})"
             made.append(values if whole else f"array({values}, d{number})")
-        lines.append(f"    return ({''.join(f'{one}, ' for one in (*counts, *made))})")
+        lines.append(f"    found = ({''.join(f'{one}, ' for one in (*counts, *made))})")
+        if not given:  # only options decide: while these are the same objects, so are the numbers
+            read = [(kin.at, name) for kin in kins for name in kin.group if name not in ("params", "param_names")]
+            options = f"({''.join(f'groups[{at}][{name!r}], ' for at, name in read)})"
+            same = [f"len(groups[{kin.at}]) == {len(kin.group)}" for kin in kins]
+            same += [f"groups[{at}][{name!r}] is known[{number}]" for number, (at, name) in enumerate(read)]
+            lines[1:1] = [
+                "    known, found = last[0]",
+                f"    if found and {' and '.join(same)}:",
+                "        return found",
+                f"    known = {options}",
+            ]
+            # another thread may have exchanged an option meanwhile
+            lines += [f"    if immutable(known) and {' and '.join(same)}:", "        last[0] = known, found"]
+        lines.append("    return found")
         text = "\n".join([f"def count({', '.join(given)}):", *lines])
         return emit("the numbers of a step", text, scope)["count"]  # type: ignore[no-any-return]
 

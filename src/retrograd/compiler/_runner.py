@@ -67,6 +67,11 @@ class Record:
         # Numbers of Python's with which it was made, by their places, as long as it was not tried with others. See Note [Numbers].
         self.untried = {at: one.thing for at, one in enumerate(found.numbers) if not one.is_tried}
         self.constants: list[Any] = []  # numbers of Python's that it takes for constants: see `constants_of`
+        memories = {value.buffer for value in found.saved}
+        inputs = found.forward.inputs[: len(found.tensors)]
+        self.saved = [
+            at for at, value in enumerate(inputs) if value.buffer in memories
+        ]  # tensors whose memory is saved
         self.differentiable = _chooser(found)
         self.tensors: Callable[..., list[Any]]  # the tensors of a call, behind them their gradients
         self.is_for: Callable[..., Any]  # whether it is for a call, whatever the numbers there; else RETRY
@@ -137,14 +142,14 @@ def runner(
         lines.append(f"before = ({copies}), ({held})")
     call = f"found = program({', '.join([*[f'a{at}' for at in range(len(found.tensors))], *numbers])})"
     if found.before_call:
-        written = "; ".join(f"wrote(t{at})" for at, count in found.before_call.items() for _ in range(count))
-        lines += ["try:", f"    {call}", "except Exception:", f"    {written}", "    raise"]
+        lines += ["try:", f"    {call}", "except Exception:", f"    {_wrote(found.before_call)}", "    raise"]
     else:
         lines.append(call)
     put_back = ["    streams.put_back()"] if found.gives_back else []
     lines += ["if found is None:", *put_back, "    return RETRY"]
     lines += _effect_lines(found)
-    texts = _result_lines(record, lines, scope)
+    captured = [at for at, path in enumerate(paths) if not path]
+    texts = _result_lines(record, lines, scope, captured, _staying(paths))
     there = {} if there is None else there
     for number, one in enumerate(kept):
         scope[f"returned_{number}"] = one
@@ -176,12 +181,11 @@ def runner(
 
 def _finding_lines(paths: list[str], found: Recorded, scope: dict[str, Any]) -> list[str]:
     """Write how the tensors of a call are found, but for gradients."""
-    lines = []
-    for at, path in enumerate(paths):
-        if not path:
-            scope[f"t{at}"] = found.tensors[at]
-        elif not path.startswith("state"):
-            lines.append(f"t{at} = {path}")
+    lines = [f"t{at} = {path}" for at, path in enumerate(paths) if path and not path.startswith("state")]
+    captured = [at for at, path in enumerate(paths) if not path]
+    if captured:  # variables are read sooner than names of the scope
+        scope["captured"] = tuple([found.tensors[at] for at in captured])
+        lines.append(f"{''.join(f't{at}, ' for at in captured)}= captured")
     at = len(paths) - sum(len(one.tensors) for one in found.optimizers)
     for number, one in enumerate(found.optimizers):  # their states stand behind all others
         scope[f"find{number}"] = one.finder()
@@ -268,20 +272,27 @@ def _refusing(conditions: list[str]) -> list[str]:
 
 
 def _tensor_lines(record: Record, paths: list[str], places: Any, scope: dict[str, Any]) -> list[str]:
-    """Write how tensors are found, and what must hold of them."""
+    """Write how tensors are found, and what must hold of them.
+
+    `looked` has what was found last of tensors that stay: their arrays and storages, and where these lie (`_lying`). It is exchanged as a
+    whole, since other threads may run the record, too.
+    """
     found = record.found
     lines = _finding_lines(paths, found, scope)
     names: dict[int, str] = {}
-    scope["known"] = [None] * len(found.tensors)  # arrays that were looked at
     count = len(found.tensors) - len(found.owners)
+    staying = _staying(paths)
+    if staying:
+        nothing = (None,) * len(staying)
+        scope["looked"] = [(nothing, nothing, NOWHERE)]
+        lines += ["known, storages, lying = looked[0]", "moved = False"]
     for at, tensor in enumerate(found.tensors):
         name = names[id(tensor)] = f"t{at}"
         if at >= count:  # a gradient
             owner = f"t{found.owners[at - count]}"
             lines += _refusing([f"{owner}._extra is None or {owner}._extra.hooked"])
             lines.append(f"{name} = {owner}._extra.grad")
-        stays = at < len(paths) and not paths[at].startswith(("args", "kwargs"))
-        lines += _one_tensor(at, name, tensor, found, scope, stays)
+        lines += _one_tensor(at, tensor, found, scope, staying.index(at) if at in staying else None)
     if found.touches_grads:
         for at, tensor in enumerate(found.tensors[:count]):
             if tensor._edge is LEAF and at not in found.owners:
@@ -290,59 +301,115 @@ def _tensor_lines(record: Record, paths: list[str], places: Any, scope: dict[str
     for path, tensor in places:  # one tensor in two places
         if path not in first:
             lines += _refusing([f"{path} is not {names[id(tensor)]}"])
-    given = [f"id(t{at})" for at, path in enumerate(paths) if path]
+    given = [f"t{at}" for at, path in enumerate(paths) if path]
+    lines += _all_different(given)
     captured = [id(found.tensors[at]) for at, path in enumerate(paths) if not path]
-    scope["captured"] = frozenset(captured)  # they are kept alive, and differ from each other
-    if len(given) > FEW:
-        lines += _refusing([f"len(ids := {{{', '.join(given)}}}) != {len(given)}"])
-        lines += _refusing(["not captured.isdisjoint(ids)"] if captured else [])
-    else:
-        several = [f"t{at}" for at, path in enumerate(paths) if path]
-        same = [f"{one} is {other}" for one, other in combinations(several, 2)]
-        same += [f"{one} in captured" for one in given] if captured else []
-        lines += _refusing([" or ".join(same)] if same else [])
-    if found.writes or found.touches_grads:  # different tensors on one memory
-        owners = [f"m{at}" if at in found.writes else f"a{at}" for at in range(len(found.tensors))]
-        arrays = [f"id({owner})" for owner in owners]
-        written = ", ".join(f"id({owners[at]})" for at in found.writes)
-        for at in range(len(found.tensors)) if found.writes else ():
-            if at not in found.writes:
-                parts = f"type(b) is not ndarray or b.base is not None or id(b) in ({written},)"
-                lines += _refusing([f"(b := a{at}.base) is not None and ({parts})"])
-        if len(arrays) > 1:
-            lines += _refusing([f"len({{{', '.join(arrays)}}}) != {len(arrays)}"])
-    return lines
+    if captured:
+        scope["ids"] = frozenset(captured)  # they are kept alive, and differ from each other
+        lines += _refusing([f"id({name}) in ids" for name in given])
+    return lines + _memory_lines(found, staying, scope)
 
 
-def _one_tensor(at: int, name: str, tensor: Any, found: Recorded, scope: dict[str, Any], stays: bool) -> list[str]:
-    """Write what must hold of a tensor; one that `stays` is the same in most calls, and has the same array."""
-    array = tensor._array
+def _staying(paths: list[str]) -> list[int]:
+    """Return which tensors are the same in most calls: those that are captured, and states of optimizers."""
+    return [at for at, path in enumerate(paths) if not path.startswith(("args", "kwargs"))]
+
+
+def _all_different(names: list[str]) -> list[str]:
+    """Write that several objects are different ones."""
+    if len(names) > FEW:
+        return _refusing([f"len({{{', '.join(f'id({name})' for name in names)}}}) != {len(names)}"])
+    return _refusing([f"{one} is {other}" for one, other in combinations(names, 2)])
+
+
+def _one_tensor(at: int, tensor: Any, found: Recorded, scope: dict[str, Any], place: int | None) -> list[str]:
+    """Write what must hold of a tensor; one with a `place` among those that stay has the same array in most calls."""
+    name, array = f"t{at}", tensor._array
     scope[f"type{at}"], scope[f"d{at}"] = type(tensor), array.dtype
     lines = _refusing([f"type({name}) is not type{at}"])
     lines.append(f"a{at} = {name}._array")
+    lines.append(f"s{at} = {name}._storage")
     if not array.shape and at not in found.writes and at not in found.counted:  # which may be kept as a number
         scope[f"number{at}"] = array.dtype.type
         lines += [f"if type(a{at}) is number{at}:", f"    a{at} = asarray(a{at})"]
     different = [f"type(a{at}) is not ndarray or a{at}.dtype is not d{at} or a{at}.shape != {array.shape}"]
     if array.shape:
         different.append(f"a{at}.strides != {array.strides}")
-    if stays:  # an array is what it was when it was looked at
-        lines += [f"if a{at} is not known[{at}]:", *[f"    {line}" for line in _refusing([" or ".join(different)])]]
-        lines.append(f"    known[{at}] = a{at}")
+    if at in found.writes:
+        owner = f"(m{at} := a{at} if a{at}.base is None else a{at}.base)"  # of its memory, all of which it must show
+        different.append(f"type({owner}) is not ndarray or m{at}.base is not None or m{at}.nbytes != {array.nbytes}")
+    elif found.writes:
+        different.append(f"(b := a{at}.base) is not None and (type(b) is not ndarray or b.base is not None)")
+    if not found.inference:
+        different.append(f"s{at} is not None and s{at}.inference")
+    if place is not None:  # an array is what it was when it was looked at, and so is a storage
+        lines.append(f"if a{at} is not known[{place}] or s{at} is not storages[{place}]:")
+        lines += [f"    {line}" for line in _refusing([" or ".join(different)])]
+        lines.append("    moved = True")
         different = []
     if tensor._edge is None:
         different.append(f"{name}._edge is not None")
-    elif tensor._edge is LEAF and found.touches_grads:
+    elif tensor._edge is LEAF and (found.touches_grads or place is not None):
         different.append(f"{name}._edge is not LEAF")
     else:
         different.append(f"{name}._edge is None")
     if at in found.writes:
-        owner = f"(m{at} := a{at} if a{at}.base is None else a{at}.base)"  # of its memory, all of which it must show
-        different.append(f"type({owner}) is not ndarray or m{at}.base is not None or m{at}.nbytes != {array.nbytes}")
         different.append(f"not a{at}.flags.writeable")
-    lines += _refusing([" or ".join(different)])
-    lines += _refusing([f"(s := {name}._storage) is not None and s.inference"]) if not found.inference else []
-    return lines
+    return lines + _refusing([" or ".join(different)])
+
+
+def _memory_lines(found: Recorded, staying: list[int], scope: dict[str, Any]) -> list[str]:
+    """Write that no array is that of two tensors, and that memory which is written is seen in one tensor only.
+
+    Without writes and gradients it does not matter. Of tensors that stay it is found out when one of them has another array.
+    """
+    matters = bool(found.writes or found.touches_grads)
+    lines: list[str] = []
+    if staying:
+        arrays = "".join(f"a{at}, " for at in staying)
+        if matters:
+            scope["lying_of"], scope["writes"] = (
+                _lying,
+                frozenset([staying.index(at) for at in found.writes if at in staying]),
+            )
+            lines = [f"lying = lying_of(({arrays}), writes)", *_refusing(["lying is None"])]
+        lines.append(f"storages = ({''.join(f's{at}, ' for at in staying)})")
+        lines.append(f"looked[0] = ({arrays}), storages, lying")
+        lines = ["if moved:", *[f"    {line}" for line in lines]]
+    given = [at for at in range(len(found.tensors)) if at not in staying]
+    if not matters or not given:
+        return lines
+    own = [f"m{at}" if at in found.writes else f"a{at}" for at in given]
+    lines += _all_different(own)
+    refused: list[str] = []
+    if staying:
+        lines.append("own, written, shown = lying")
+        refused += [f"id({one}) in own" for one in own]
+        refused += [f"id(m{at}) in shown" for at in given if at in found.writes]
+    if found.writes:
+        seen = ["id(b) in written"] if staying else []
+        seen += [f"b is m{at}" for at in given if at in found.writes]
+        refused += [
+            f"(b := a{at}.base) is not None and ({' or '.join(seen)})"
+            for at in given
+            if at not in found.writes and seen
+        ]
+    return lines + _refusing([" or ".join(refused)] if refused else [])
+
+
+NOWHERE: tuple[frozenset[int], ...] = (frozenset(), frozenset(), frozenset())
+
+
+def _lying(arrays: Sequence[Any], writes: frozenset[int]) -> Any:
+    """Return where arrays lie of which some are written; None if one of these shares memory with another.
+
+    That is the ids of the arrays, or of the owners of their memory for those that are written; these again; and the owners for others.
+    """
+    owners = [id(array if array.base is None else array.base) for array in arrays]
+    written = frozenset([owners[at] for at in writes])
+    shown = frozenset([owner for at, owner in enumerate(owners) if at not in writes])
+    own = frozenset([owners[at] if at in writes else id(array) for at, array in enumerate(arrays)])
+    return None if len(own) != len(arrays) or written & shown else (own, written, shown)
 
 
 def _may_run_again(record: Record) -> bool:
@@ -351,23 +418,33 @@ def _may_run_again(record: Record) -> bool:
     return bool(found.seeds) and not found.freed and record.has_effects and not record.takes_steps
 
 
+def _wrote(counts: dict[int, int]) -> str:
+    return f"wrote({', '.join(f't{at}' for at, count in counts.items() for _ in range(count))})"
+
+
 def _effect_lines(found: Recorded) -> list[str]:
     lines = [f"a{at}.fill(count_of_{at})" for at in found.counted]
-    for at, count in found.writes.items():
-        lines += [f"wrote(t{at})"] * count
+    if found.writes:
+        lines.append(_wrote(found.writes))
     for at, place in found.grads.items():
         lines.append(f"t{at}._need_extra().grad = {'None' if place is None else f'wrap(found[{place}])'}")
     return lines
 
 
-def _result_lines(record: Record, lines: list[str], scope: dict[str, Any]) -> dict[int, str]:
+def _result_lines(
+    record: Record, lines: list[str], scope: dict[str, Any], captured: Sequence[int], staying: Sequence[int]
+) -> dict[int, str]:
     """Write the tensors of the result with their node, and return their names."""
     found = record.found
     if found.seeds:
-        edges = "".join(f"t{at} if t{at}._edge is LEAF else t{at}._edge, " for at in found.differentiated)
-        every = "".join(f"t{at}, " for at in range(len(found.tensors)))
+        every = range(len(found.tensors))
+        written = every if record.takes_steps else found.writes
+        lines += [f"s{at} = t{at}._storage" for at in written]  # which they may just have got
+        tensors = _row("t", every, captured, "captured")
+        storages = _row("s", every, () if written else staying, "storages")
+        versions = "".join(f"0 if s{at} is None else s{at}.version, " for at in every)
         lines += [
-            f"node = Node().begin(({edges}))",
+            f"node = Node().begin({_edges(found, staying, scope)})",
             f"node.num_outputs = {found.seeds}",
             f"node.labels = {tuple(found.labels)}",
             "node.done = node.arrived = none",
@@ -378,7 +455,8 @@ def _result_lines(record: Record, lines: list[str], scope: dict[str, Any]) -> di
             start = len(found.forward.results) - len(found.saved)
             more = ", stream=streams" if _keeps_streams(found) else ""
             more += ", before=before" if _may_run_again(record) else ""
-            lines += [f"node.call = Call(record, args, kwargs, ({every}){more})", f"node.saved = found[{start}:]"]
+            call = f"Call(record, args, kwargs, ({tensors}), ({storages}), ({versions}){more})"
+            lines += [f"node.call = {call}", f"node.saved = found[{start}:]"]
     texts: dict[int, str] = {}
     seed = 0
     for identity, out in found.outputs.items():
@@ -417,16 +495,33 @@ def view_of(base: Any, steps: tuple[Any, ...], made_in: str, follows: bool) -> A
     return result
 
 
+def _row(letter: str, every: Sequence[int], part: Sequence[int], name: str) -> str:
+    """Write the variables of a letter in a row, those of a part by the name of the tuple that has them already."""
+    return "".join(
+        f"*{name}, " if part and at == part[0] else f"{letter}{at}, " for at in every if at not in part or at == part[0]
+    )
+
+
+def _edges(found: Recorded, staying: Sequence[int], scope: dict[str, Any]) -> str:
+    """Write where gradients of tensors go. Those of leaves that stay do not change, which the guards have seen."""
+    order = list(found.differentiated)
+    leaves: list[Any] = []
+    while order and order[-1] in staying and (tensor := found.tensors[order[-1]])._edge is LEAF:
+        leaves.insert(0, tensor)
+        order.pop()
+    scope["leaves"] = tuple(leaves)
+    others = "".join(f"t{at} if t{at}._edge is LEAF else t{at}._edge, " for at in order)
+    return f"({others}*leaves, )" if others else "leaves"
+
+
 def _versions(found: Recorded, texts: dict[int, str]) -> str:
-    """Write the versions of the memory that is saved: of inputs that are saved, and of results that are."""
+    """Write the versions of results whose memory is saved."""
     memories = {value.buffer for value in found.saved}
-    entries = []
-    for at, value in enumerate(found.forward.inputs[: len(found.tensors)]):
-        if value.buffer in memories:
-            entries.append(f"((s := t{at}._storage or storage_of(t{at})), s.version, a{at})")
-    for identity, out in found.outputs.items():
-        if out.kind == "made" and found.forward.results[out.index].buffer in memories:
-            entries.append(f"(storage_of({texts[identity]}), {out.version}, {texts[identity]}._array)")
+    entries = [
+        f"(storage_of({texts[identity]}), {out.version}, {texts[identity]}._array)"
+        for identity, out in found.outputs.items()
+        if out.kind == "made" and found.forward.results[out.index].buffer in memories
+    ]
     return f"({''.join(f'{entry}, ' for entry in entries)})"
 
 

@@ -32,9 +32,9 @@ from ..nn.modules import module as module_file
 from ..nn.modules._error_places import tell_place
 from ..nn.modules.module import Module
 from ..tensor._recording.flat import EXACT
-from ._calls import GLOBAL_HOOKS
 from ._flow import Flow, Liveness, Names, blocks_of, has_return, is_transparent, leaves_a_loop
 from ._lookups import is_own_function
+from ._module import global_hooks
 from ._syntax import Syntax, Unreadable, declare, syntax_of
 from ._trees import CONSTANTS
 
@@ -379,7 +379,7 @@ class _of_module(_Running):  # noqa: N801 - a kind of the class above
         module, own = self.module, vars(self.module)
         hooked = any(own.get(f"_{kind}_hooks", True) for kind in _HOOKS)
         changed = "forward" in own or type(module).forward is not self.split.function
-        if hooked or changed or any(vars(module_file)[name] for name in GLOBAL_HOOKS):
+        if hooked or changed or any(global_hooks(vars(module_file))):
             return module(*args, **kwargs)
         try:
             return super().__call__(*args, **kwargs)

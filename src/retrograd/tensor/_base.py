@@ -121,10 +121,14 @@ class Storage:
 
     def written(self) -> None:
         """Move the version and note who wrote."""
-        self.version += 1
         frame = user_frame(get_frame(2))
-        self.code = frame.f_code
-        self.lasti = frame.f_lasti
+        self.written_at(frame.f_code, frame.f_lasti)
+
+    def written_at(self, code: Any, lasti: int) -> None:
+        """Move the version and note the place of the write."""
+        self.version += 1
+        self.code = code
+        self.lasti = lasti
 
 
 def _shows_by_strides(edge: Any) -> bool:

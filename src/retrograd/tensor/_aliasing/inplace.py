@@ -591,8 +591,12 @@ def set_data(self: Any, value: Any) -> None:
     if value._array.shape != self._array.shape and isinstance(self._edge, (Node, Slot)) and self._edge is not NOWHERE:
         _want_gradients_of(self, tuple(self._array.shape))
     self._array = _base.materialise(value)
-    if value._storage is not None and value._storage.inference:
-        storage_of(self).inference = value._storage.inference
+    before, inference = self._storage, 0 if value._storage is None else value._storage.inference
+    if bool(inference) is not bool(before is not None and before.inference):
+        # a Storage is of one kind for good: what has been seen of an array and its Storage stays true
+        self._storage = _base.Storage()
+        self._storage.version = 0 if before is None else before.version
+        self._storage.inference = inference
 
 
 def _want_gradients_of(tensor: Any, shape: tuple[int, ...]) -> None:

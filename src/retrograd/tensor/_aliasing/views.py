@@ -28,6 +28,7 @@ from ..._graph.node import Guard, InputFacts, Meta, Node, Slot
 from ..._modes import NO_GRAD as NO_GRAD_MODE
 from ..._modes import PLAIN, Mode, current_mode, read_mode, using
 from ..._ops.shape import overwrite
+from ..._places import user_frame
 from .. import _base
 from .._base import (
     LEAF,
@@ -35,6 +36,7 @@ from .._base import (
     _edge_slot,
     add_view,
     edge_of,
+    get_frame,
     materialise,
     signed_types,
     storage_of,
@@ -384,16 +386,19 @@ def finish_write(tensor: Any, edge: Any) -> None:
         sync_views(storage)
 
 
-def wrote(tensor: Any) -> None:
-    """Note a write that has no node of its own."""
-    storage = storage_of(tensor)
-    if storage.inference:
-        refuse_inference(storage)
-    if storage.owner is None and (tensor._extra is None or tensor._extra.view is None):
-        storage.owner = ref(tensor)
-    storage.written()
-    if storage.views is not None:
-        sync_views(storage)
+def wrote(*tensors: Any) -> None:
+    """Note writes that have no node of their own."""
+    frame = user_frame(get_frame(1))
+    code, lasti = frame.f_code, frame.f_lasti
+    for tensor in tensors:
+        storage = tensor._storage or storage_of(tensor)
+        if storage.inference:
+            refuse_inference(storage)
+        if storage.owner is None and (tensor._extra is None or tensor._extra.view is None):
+            storage.owner = ref(tensor)
+        storage.written_at(code, lasti)
+        if storage.views is not None:
+            sync_views(storage)
 
 
 def _castable(result: Any, tensor: Any) -> bool:
