@@ -6,7 +6,7 @@ import math
 
 from numpy import broadcast_shapes, ndindex
 
-from .._core.numpy_namespace import numpy_namespace
+from .._core.numpy_namespace import SINGLE, is_half, numpy_namespace
 from .._core.primitive import aligned, behind, general
 from .._native.program import NATIVE, formula
 from .._native.reductions import without
@@ -20,6 +20,8 @@ FEW = 4096  # differences, of which an array is made sooner than SciPy checks it
 # ---- norms of vectors ----
 def _two_norm(xp, x, axis, keepdims):
     module = xp.module
+    if is_half(x.dtype):
+        x = x.astype(SINGLE)
     if len(axis) == x.ndim and not keepdims and x.dtype.kind == "f" and x.flags.c_contiguous:
         flat = x.reshape(-1)
         return module.sqrt(flat.dot(flat))
@@ -30,7 +32,7 @@ def _two_norm(xp, x, axis, keepdims):
     return module.sqrt(module.add.reduce(squares, axis=axis, keepdims=keepdims))
 
 
-@formula
+@formula(wide=(0,))
 def _powers(xp, x, *, p, axis):
     """Sum |x| ** p, or find the extremes of |x| for the infinities."""
     if p == 2:
@@ -43,7 +45,7 @@ def _powers(xp, x, *, p, axis):
     return xp.sum(size if p == 1 else xp.power_by(size, p), axis=axis, keepdims=True)
 
 
-@general(torch="linalg_vector_norm", batch=behind, widens=True)
+@general(torch="linalg_vector_norm", batch=behind, widens=True, reads_halves=True)
 def norm(xp, x, *, p, axis, keepdims):
     """sum(|x| ** p) ** (1 / p); the number of nonzeros for 0, an extreme for the infinities."""
     if p == 2 and (x.size < NATIVE or x.dtype.kind == "c"):
