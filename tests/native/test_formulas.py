@@ -342,6 +342,26 @@ def test_results_past_the_cache(monkeypatch, dtype, threads):
 
 
 @needs_llvm
+@pytest.mark.parametrize(
+    ("compute", "dtype", "width", "side_by_side"),
+    [
+        pytest.param(lambda xp, x: xp.where(x > 0, x * 3 + 1, 0), np.float32, 256, False, id="waits for memory"),
+        pytest.param(lambda xp, x: xp.sqrt(x), np.float32, 512, False, id="a root"),
+        pytest.param(lambda xp, x: x + 1, bfloat16, 512, False, id="converts"),
+        pytest.param(lambda xp, x: x - xp.sum(x, axis=(0,), keepdims=True), np.float64, 512, False, id="reduces"),
+        pytest.param(lambda xp, x: xp.exp(x) * x, np.float32, 512, True, id="calls a function"),
+    ],
+)
+def test_what_a_kernel_waits_for_decides_how_wide_its_vectors_are(monkeypatch, compute, dtype, width, side_by_side):
+    texts = []
+    compiled = machine.compiled
+    monkeypatch.setattr(machine, "compiled", lambda text: texts.append(text) or compiled(text))
+    check(formula(compute), np.abs(numbers(9000, dtype=dtype)), tolerance=1e-2 if dtype is bfloat16 else 1e-5)
+    assert f'"prefer-vector-width"="{width}"' in texts[-1]
+    assert ("interleave.count" in texts[-1]) is side_by_side
+
+
+@needs_llvm
 @pytest.mark.parametrize("make", [
     pytest.param(lambda: np.ones((1 << 23, 6), np.float32)[:, :5], id="rows with gaps"),
     pytest.param(lambda: np.ones((1024, 3, 33, 33), np.float32)[:, :, 1:, 1:], id="inner squares"),
