@@ -183,9 +183,7 @@ class Primitive(Shown):
         self.exact = False  # of one NumPy function: half precision loses nothing there
         self.library: Any = None  # that function's kernels, see `_native/library.py`
         self.widens = widens  # half precision is computed in float32 and rounded once
-        self.reads_halves = (
-            reads_halves  # an operation that widens: its implementation does it itself, and returns float32
-        )
+        self.reads_halves = reads_halves  # an operation that widens: its implementation and rules do it themselves; that returns float32
         self.view = view  # the result shows the memory of the first input; see Note [Results that share memory]
         self.may_alias = view or may_alias
         self.dense = False if view else dense

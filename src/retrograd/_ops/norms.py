@@ -6,7 +6,7 @@ import math
 
 from numpy import broadcast_shapes, ndindex
 
-from .._core.numpy_namespace import SINGLE, is_half, numpy_namespace
+from .._core.numpy_namespace import SINGLE, cast, is_half, numpy_namespace
 from .._core.primitive import aligned, behind, general
 from .._native.program import NATIVE, formula
 from .._native.reductions import without
@@ -69,10 +69,14 @@ def _pulled(xp, g, x, full, p, axis):
 
     Zeros where there is none, and NaN in second order there: the terms are torch's.
     """
+    plain = xp is numpy_namespace
+    half = plain and is_half(x.dtype)
+    if half and p != 2:
+        x, full, g = (cast(a, SINGLE) for a in (x, full, g))
     if p == 1:
         return xp.sgn(x) * g
     if p == 2:
-        one_kernel = xp is numpy_namespace and x.size >= NATIVE and x.dtype == full.dtype == g.dtype
+        one_kernel = half or (plain and x.size >= NATIVE and x.dtype == full.dtype == g.dtype)
         return (_pulled_two if one_kernel else _pulled_two.formula)(xp, x, full, g)
     size = xp.abs(x)
     if p in INFINITE:  # ties share; a NaN equals nothing
