@@ -337,8 +337,28 @@ def test_results_past_the_cache(monkeypatch, dtype, threads):
         y = numbers(*shape, dtype=x.dtype, seed=1)
         check(made, x, y, tolerance=1e-2 if dtype is bfloat16 else 1e-6)
         check(made, x, y[..., :1], tolerance=1e-2 if dtype is bfloat16 else 1e-6)
-        assert all(plan.streams for plan in made.plans.values())
+        assert all(plan.streams is (threads > 1) for plan in made.plans.values())
         assert not made.plan([x, y], {}, (True, True, True)).streams  # memory that is there may be an operand's
+
+
+@needs_llvm
+@pytest.mark.parametrize(
+    ("compute", "dtype", "width", "side_by_side"),
+    [
+        pytest.param(lambda xp, x: xp.where(x > 0, x * 3 + 1, 0), np.float32, 256, False, id="waits for memory"),
+        pytest.param(lambda xp, x: xp.sqrt(x), np.float32, 512, False, id="a root"),
+        pytest.param(lambda xp, x: x + 1, bfloat16, 512, False, id="converts"),
+        pytest.param(lambda xp, x: x - xp.sum(x, axis=(0,), keepdims=True), np.float64, 512, False, id="reduces"),
+        pytest.param(lambda xp, x: xp.exp(x) * x, np.float32, 512, True, id="calls a function"),
+    ],
+)
+def test_what_a_kernel_waits_for_decides_how_wide_its_vectors_are(monkeypatch, compute, dtype, width, side_by_side):
+    texts = []
+    compiled = machine.compiled
+    monkeypatch.setattr(machine, "compiled", lambda text: texts.append(text) or compiled(text))
+    check(formula(compute), np.abs(numbers(9000, dtype=dtype)), tolerance=1e-2 if dtype is bfloat16 else 1e-5)
+    assert f'"prefer-vector-width"="{width}"' in texts[-1]
+    assert ("interleave.count" in texts[-1]) is side_by_side
 
 
 @needs_llvm

@@ -156,3 +156,25 @@ def test_the_same_bits_every_time(count: int) -> None:
     for reduced in (lambda: x.sum(), lambda: x.sum(0), lambda: x.logsumexp((0, 1)), lambda: x.norm()):
         first = reduced().numpy().tobytes()
         assert all(reduced().numpy().tobytes() == first for _ in range(5))
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("order", [2.0, 1.0, 3.0, float("inf"), 0.0])
+@pytest.mark.parametrize(("shape", "dim"), [((20_000,), None), ((150, 130), 1), ((150, 130), 0), ((30, 40), 1)])
+def test_norms_of_half_precision_are_rounded_once(shape: Any, dim: Any, order: float, dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(3)
+    x = retrograd.tensor(rng.standard_normal(shape)).to(getattr(retrograd, dtype))
+    exact = torch.tensor(x.double().numpy())
+    found = []
+    for library, leaf in ((retrograd, x), (torch, exact)):
+        leaf = leaf.requires_grad_()
+        out = library.linalg.vector_norm(leaf, order, dim)
+        back = library.autograd.grad(out, leaf, library.ones_like(out))[0] if order else library.zeros_like(leaf)
+        found.append([a.detach().double().numpy() for a in (out, back)])
+    unit = {"bfloat16": 2.0**-8, "float16": 2.0**-11}[dtype]
+    (norm, gradient), (wanted, slope) = found
+    assert (np.abs(norm - wanted) <= 1.01 * unit * np.abs(wanted)).all()
+    # the gradient reads the norm, whose rounding counts p - 1 times
+    assert (np.abs(gradient - slope) <= 4.1 * unit * np.abs(slope) + 1e-7).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -60,6 +61,43 @@ def test_sums_have_the_same_bits_whoever_takes_which_part(use):
     x = np.random.default_rng(0).standard_normal((3000, 70)).astype(np.float32)
     found = {summed.large(xp, [x], {}).tobytes() for _ in range(50)}
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("count", [2, 3, 7])
+def test_chunks_begin_where_those_of_one_thread_do(use, count):
+    """Partial sums have a row for each chunk, which is found by where the chunk begins."""
+    use(count)
+    done = []
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    def function(cells, sizes, numbers, low, high):
+        done.append((low, high))
+
+    function.address = ctypes.cast(function, ctypes.c_void_p).value
+    for low, high, chunk in [(0, 16, 1), (0, 17, 3), (5, 100, 7), (3, 5, 1), (0, 10, 100), (4, 4, 0), (0, 1, 1)]:
+        done.clear()
+        threads.share(function, b"", b"", None, low, high, chunk)
+        assert sorted(done) == [(at, min(at + chunk, high)) for at in range(low, high, chunk or 1)]
+
+
+def test_more_threads_are_asked_for_than_work_on_one_call():
+    code = """
+import ctypes
+import retrograd as torch
+from retrograd._native import threads
+x = torch.randn(1 << 21)
+torch.set_num_threads(1)
+expected = x.sigmoid(), x.reshape(1 << 11, 1 << 10).sum(0)
+torch.set_num_threads(300)
+for _ in range(3):
+    assert torch.equal(x.sigmoid(), expected[0])
+    torch.testing.assert_close(x.reshape(1 << 11, 1 << 10).sum(0), expected[1])
+assert not threads.together(None, 0, 300)
+print(len(threads._pool.workers))
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert 2 <= int(ended.stdout) < threads._MOST
 
 
 def test_threads_of_the_user_do_not_wait_for_each_other(use):

@@ -220,6 +220,34 @@ def test_each_channel_in_other_dtypes(monkeypatch, dtype) -> None:
         np.testing.assert_allclose(one, other, **close)
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(("shape", "kernel", "options"), CONVOLUTIONS)
+@pytest.mark.parametrize("value", [1.0, np.inf])
+def test_half_precision_is_rounded_once(monkeypatch, shape, kernel, options, dtype, value) -> None:
+    """As torch's float64 of the same numbers, rounded; also where a sum over all places meets what is not finite."""
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(nests, "NATIVE", 1)
+    rng = np.random.default_rng(0)
+    channels = shape[1]
+    given = [rg.tensor(rng.normal(size=s)).to(getattr(rg, dtype)) for s in (shape, (channels, 1, *kernel), (channels,))]
+    given[0][0, 0, 1] *= value
+    exact = [torch.tensor(a.double().numpy()) for a in given]
+    found, g = [], None
+    for library, leaves in ((rg, given), (torch, exact)):
+        leaves = [leaf.requires_grad_() for leaf in leaves]
+        out = getattr(library.nn.functional, f"conv{len(kernel)}d")(*leaves, groups=channels, **options)
+        g = rng.integers(-100, 100, tuple(out.shape)) if g is None else g
+        gradients = library.autograd.grad(out, leaves, library.tensor(g, dtype=out.dtype))
+        found.append([a.detach().double().numpy() for a in (out, *gradients)])
+    unit = {"float16": 2**-11, "bfloat16": 2**-8}[dtype]
+    for got, wanted in zip(*found, strict=True):
+        finite = np.isfinite(wanted)
+        np.testing.assert_array_equal(got[~finite], wanted[~finite])
+        off = np.abs(got[finite] - wanted[finite])
+        assert (off <= 1.01 * unit * np.abs(wanted[finite]) + 1e-5 * max(1.0, np.abs(wanted[finite]).max())).all()
+
+
 def test_each_channel_of_a_turned_image(monkeypatch) -> None:
     monkeypatch.setattr(nests, "NATIVE", 1)
     x, weight = rg.randn(2, 40, 30, 3).permute(0, 3, 2, 1), rg.randn(3, 1, 3, 3)

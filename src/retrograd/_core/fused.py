@@ -108,7 +108,7 @@ class Fused(Shown):
         half = None if self.takes_halves else _half_of(arrays)
         if half is None:
             return self.implementation(xp, *arrays, **params)  # type: ignore[no-any-return]
-        out, residuals = self.implementation(xp, *map(_single, arrays), **params)
+        out, residuals = self.implementation(xp, *map(single, arrays), **params)
         if self.outputs == 1:
             return cast(out, half), residuals
         return tuple(cast(part, half) if part.dtype.kind == "f" else part for part in out), residuals
@@ -119,8 +119,8 @@ class Fused(Shown):
         if xp.runs_operations:
             return xp.pull_back_fused(self, g, needed, residuals, arrays, params)
         if not self.takes_halves and _half_of(arrays) is not None:
-            arrays = [_single(a) for a in arrays]
-            g = tuple(map(_single, g)) if type(g) is tuple else _single(g)
+            arrays = [single(a) for a in arrays]
+            g = tuple(map(single, g)) if type(g) is tuple else single(g)
         return self.back(xp, g, needed, residuals, *arrays, **params)
 
 
@@ -142,7 +142,8 @@ def _half_of(arrays: Sequence[Any]) -> np.dtype[Any] | None:
     return None
 
 
-def _single(array: Any) -> Any:
+def single(array: Any) -> Any:
+    """Return an array in float32 if it is of half precision, and any other, or None, as it is."""
     return array if array is None or not is_half(array.dtype) else cast(array, SINGLE)
 
 

@@ -148,6 +148,7 @@ class Primitive(Shown):
         batch: Rule | None = None,
         shows: str | dict[str | None, str] | None = None,
         widens: bool = False,
+        reads_halves: bool = False,
         dense: bool | None = None,
         view: bool = False,
         may_alias: bool = False,
@@ -182,6 +183,7 @@ class Primitive(Shown):
         self.exact = False  # of one NumPy function: half precision loses nothing there
         self.library: Any = None  # that function's kernels, see `_native/library.py`
         self.widens = widens  # half precision is computed in float32 and rounded once
+        self.reads_halves = reads_halves  # an operation that widens: its implementation and rules do it themselves; that returns float32
         self.view = view  # the result shows the memory of the first input; see Note [Results that share memory]
         self.may_alias = view or may_alias
         self.dense = False if view else dense
@@ -265,7 +267,8 @@ class Primitive(Shown):
                 break
         if self.widens and is_half(args[0].dtype):
             half = args[0].dtype
-            return cast(self.implementation(xp, cast(args[0], SINGLE), *args[1:], **params), half)  # type: ignore[misc]
+            first = args[0] if self.reads_halves else cast(args[0], SINGLE)
+            return cast(self.implementation(xp, first, *args[1:], **params), half)  # type: ignore[misc]
         if self.implementation is None:
             if self.exact and xp is numpy_namespace:
                 return self._exactly(args, params)

@@ -442,7 +442,13 @@ class Node:
             return primitive.large_backward(values, g, edges)
         if plain and not elementwise and primitive.plain_rules and (meta is None or type(meta) is PackedMeta):
             return self._by_plain_rules(g, edges, values)
-        if primitive.widens and xp is numpy_namespace and meta is not None and _are_halves(meta):
+        if (
+            primitive.widens
+            and not primitive.reads_halves
+            and xp is numpy_namespace
+            and meta is not None
+            and _are_halves(meta)
+        ):
             g, values = _widened(g), _Widened(values)
         conjugate = elementwise and meta is not None and meta.complex and not primitive.self_adjoint
         if conjugate:

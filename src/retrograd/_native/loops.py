@@ -27,6 +27,9 @@ from .expression import I64, Expr
 SPILL: Final = 10  # operations: a value that takes as many is quicker stored and read again than computed again
 LOOKED_FOR: Final = 8  # operations that are worth a look for what is rare
 SIDE_BY_SIDE: Final = 256  # elements of a row from which several vectors side by side pay
+HEAVY: Final = frozenset(
+    {"call", "reduce", "div", "rem", "sqrt", "cast", "rounded"}
+)  # what takes longer than to wait for memory
 LANES: Final = 256  # numbers of a block of lanes: a few arrays of them stay in the first cache
 STREAMED: Final = 2048  # numbers of a block that is streamed
 
@@ -73,7 +76,7 @@ class Loop:
 
     `short` says that turns are few: what is left over of the last vector is worth a masked one. `whole` says that their number is known
     and makes whole vectors: they are not to be written out one by one. `single` says that a turn has as many values as there are
-    registers: one vector is computed at a time. `long` says that there are enough turns for several vectors side by side.
+    registers: one vector is computed at a time. `long` says that functions are called, and often enough for several vectors side by side.
     """
 
     index: Step
@@ -114,7 +117,8 @@ class Output:
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """What loops are made of. `form` is "rows" or "lanes", `blocked` says whether items are blocks of the last inner dimension, `long`
-    whether this dimension has at least SIDE_BY_SIDE elements."""
+    whether this dimension has at least SIDE_BY_SIDE elements.
+    """
 
     inputs: tuple[Operand, ...]
     outputs: tuple[Output, ...]
@@ -172,6 +176,10 @@ class _Lowering:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.w = _Writer()
+        operations = {n.op for n in ex.nodes_of(*[o.value for o in kernel.outputs])}
+        storages = {o.storage for o in (*kernel.inputs, *[o.operand for o in kernel.outputs])}
+        self.light = not operations & HEAVY and not storages & {"f16", "bf16"}
+        self.long = kernel.long and "call" in operations
         expanded = _expanded([o.value for o in kernel.outputs], _rounded_next(kernel.outputs))
         if kernel.form == "rows":
             expanded = _with_quick_extremes(expanded)
@@ -259,8 +267,7 @@ class _Lowering:
         w.at = outside
         if self.rooms:
             w.step("fence", "void")  # what is streamed may come later than what is written after it
-        light = not any(n.op in ("call", "reduce") for n in ex.nodes_of(*[o.value for o in kernel.outputs]))
-        return Function(w.body, w.scratch, STREAMED if self.rooms else LANES, light)
+        return Function(w.body, w.scratch, STREAMED if self.rooms else LANES, light=self.light)
 
     # ---- values ----
     def _value(self, node: Expr, known: list[dict[Expr, Any]], where: list[Any]) -> Any:
@@ -429,7 +436,7 @@ class _Lowering:
         for depth in range(1, self.kernel.inner + 1):
             last = depth == self.kernel.inner
             begin, end = (self.start, self.stop) if last else (self.w.number(0), self.inner[depth - 1])
-            loop, outside = self.w.open(begin, end, free=last, long=last and self.kernel.long)
+            loop, outside = self.w.open(begin, end, free=last, long=last and self.long)
             opened.append((loop, outside))
             loop.carried = [Carried(r.type, total) for r, total in zip(reductions, totals, strict=True)]
             totals = list(loop.carried)
@@ -559,7 +566,7 @@ class _Lowering:
         for depth in range(self.kernel.inner):
             last = depth == self.kernel.inner - 1
             begin, end = (self.start, self.stop) if last else (w.number(0), self.inner[depth])
-            loop, outside = w.open(begin, end, free=last, long=last and self.kernel.long)
+            loop, outside = w.open(begin, end, free=last, long=last and self.long)
             outsides.append(outside)
             where.append(loop.index)
         known: list[dict[Expr, Any]] = [{}]

@@ -187,7 +187,8 @@ class Formula:
 
         `taken` tells which results have memory already, perhaps that of an array.
         """
-        key = (self._fixed(params), taken, *[(a.dtype.num, a.shape, a.strides) for a in arrays])
+        streams = get_num_threads() > 1
+        key = (self._fixed(params), taken, streams, *[(a.dtype.num, a.shape, a.strides) for a in arrays])
         return self._kept(key, arrays, params, taken)
 
     def _kept(self, key: Any, *like: Any) -> _Plan | None:
@@ -440,7 +441,8 @@ class _Plan:
                 storage, outer, inner = value.type, "0" * len(self.outer), "1"
             elif level == "row" and self.partial:
                 storage, outer, inner = value.type, "0" * len(self.outer), "0"
-            new = not any(taken[number : number + 1]) and math.prod(self.shape) * width >= _thresholds.STREAMED * 8
+            large = get_num_threads() > 1 and math.prod(self.shape) * width >= _thresholds.STREAMED * 8
+            new = large and not any(taken[number : number + 1])
             streamed = new and level == "element" and self.blocked and self.form == "rows" and inner == "1"
             self.streams |= streamed
             operand = loops.Operand(storage, outer, inner)

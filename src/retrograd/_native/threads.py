@@ -168,7 +168,8 @@ begin:
   %is_asleep = icmp ne i64 %sleepers, 0
   br i1 %is_asleep, label %ring, label %run
 ring:
-  call i64 (i64, ...) %system(i64 SYS_FUTEX, ptr (BELL), i64 WAKE, i64 %parts)
+  %helpers = sub i64 %parts, 1
+  call i64 (i64, ...) %system(i64 SYS_FUTEX, ptr (BELL), i64 WAKE, i64 %helpers)
   br label %run
 run:
   call void @work(ptr %memory, i64 0)
@@ -286,7 +287,7 @@ def share(function: Any, cells: bytes, sizes: bytes, numbers: bytes | None, low:
 
     While they work for another one of the user's threads, this one does it alone.
     """
-    count = get_num_threads()
+    count = min(get_num_threads(), -(-(high - low) // (chunk or 1)), _MOST)
     if not is_possible():
 
         def work(start: int, end: int) -> None:
@@ -296,7 +297,7 @@ def share(function: Any, cells: bytes, sizes: bytes, numbers: bytes | None, low:
     elif count > 1 and _busy.acquire(blocking=False):
         try:
             places = [id(one) + _BYTES if one else 0 for one in (cells, sizes, numbers)]
-            _workers().run((function.address, *places), low, high, chunk, min(count, -(-(high - low) // chunk), _MOST))
+            _workers().run((function.address, *places), low, high, chunk, count)
         finally:
             _busy.release()
     else:
@@ -308,7 +309,7 @@ def together(function: Any, cells: int, threads: int) -> bool:
 
     Items may wait for one another. `cells` is an address.
     """
-    if not is_possible() or not _busy.acquire(blocking=False):
+    if threads > _MOST or not is_possible() or not _busy.acquire(blocking=False):
         return False
     try:
         pool = _workers()

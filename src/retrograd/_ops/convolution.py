@@ -15,12 +15,11 @@ from math import prod
 
 import numpy as np
 
-from .._core.fused import fused
+from .._core.fused import fused, single
 from .._core.passes import ones
 from .._core.primitive import linear, multilinear, vocabulary
 from .._core.shown import saved_array
 from . import convolution_kernels as kernels
-from .convolution_kernels import in_single
 from .matrices import conjugate
 
 
@@ -28,27 +27,21 @@ from .matrices import conjugate
 @multilinear(torch="convolution")
 def convolve(xp, x, w, *, size, stride, padding, dilation, groups):
     """x (n, c, *s), w (o, c / groups, *k) -> (n, o, *size)."""
-    return _convolve(xp, x, w, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups)
+    return kernels.convolve(xp, x, w, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups)[0]
 
 
 @multilinear(torch="convolution_transpose")
 def convolve_input(xp, g, w, *, size, stride, padding, dilation, groups):
     """g (n, o, *p), w (o, c / groups, *k) -> (n, c, *size)."""
-    return _convolve_input(xp, g, w, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups)
+    return kernels.convolve_input(xp, g, w, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups)
 
 
 @multilinear(torch="convolution_weight")
 def convolve_weight(xp, g, x, *, size, stride, padding, dilation, groups):
     """g (n, o, *p), x (n, c, *s) -> (o, c / groups, *size)."""
-    return _convolve_weight(xp, g, x, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups)
-
-
-@in_single
-def _convolve(xp, x, w, **params):
-    return kernels.convolve(xp, x, w, **params)[0]
-
-
-_convolve_input, _convolve_weight = in_single(kernels.convolve_input), in_single(kernels.convolve_weight)
+    return kernels.convolve_weight(
+        xp, g, x, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups
+    )
 
 
 @convolve.vjp("x")
@@ -211,7 +204,7 @@ def _shows(operation):
     )
 
 
-@fused("ConvolutionBackward0", unread=("bias",), reads_result=False)
+@fused("ConvolutionBackward0", unread=("bias",), reads_result=False, takes_halves=True)
 def convolution(xp, input, weight, bias, *, size, stride, padding, dilation, groups):
     """The convolution of a batch, and its patches if they are few."""
     out, patches = kernels.convolve(
@@ -230,7 +223,7 @@ def convolution_back(xp, g, needed, residuals, input, weight, bias, *, size, **p
         kernels.convolve_weight(xp, g, input, size=weight.shape[2:], **params, patches=residuals[0])
         if needed[1]
         else None,
-        _bias_gradient(xp, g) if needed[2] else None,
+        _bias_gradient(xp, single(g)) if needed[2] else None,
     )
 
 

@@ -15,7 +15,8 @@ from math import prod
 
 import numpy as np
 
-from .._core.numpy_namespace import SINGLE, cast, is_half
+from .._core.fused import single
+from .._core.numpy_namespace import cast, is_half
 from .._core.parallel import over_ranges
 from .._native import direct, nests, windows
 from .._native import patches as native
@@ -27,19 +28,6 @@ from .scratch import RUN, scratch
 SMALL = 10**6  # multiplications up to which OpenBLAS takes matrices as they lie: twice as fast if none is transposed
 SHORT, MANY_IMAGES = 12, 16  # elements of a result's row, and images, for which a gradient is put together images last
 FEW_PLACES = 32  # places of a result below which a product for each image is too small
-
-
-def in_single(function):
-    """Let a product of two arrays see float32 where it is given half precision, and round its result once."""
-
-    def widened(xp, x, y, **params):
-        if is_half(x.dtype):
-            return cast(function(xp, cast(x, SINGLE), cast(y, SINGLE), **params), x.dtype)
-        return function(xp, x, y, **params)
-
-    widened.__name__ = function.__name__
-    widened.__doc__ = function.__doc__
-    return widened
 
 
 def places_of(size, kernel, stride, padding, dilation):
@@ -239,14 +227,24 @@ def _as_matrices(x, groups, rows, places):
 
 
 def convolve(xp, x, weight, bias=None, *, size, stride, padding, dilation, groups, keep=False):
-    """Return the convolution (n, channels out, *size), and its patches if they are to be kept and are few."""
+    """Return the convolution (n, channels out, *size), and its patches if they are to be kept and are few.
+
+    Half precision is computed in float32 and rounded once; the loops for kernels of each channel alone do it as they go.
+    """
     count, kernel = x.shape[0], weight.shape[2:]
+    depthwise = _is_depthwise(x, weight.shape[0], kernel, groups)
+    if is_half(x.dtype) and not depthwise:
+        wide = map(single, (x, weight, bias))
+        out, kept = convolve(
+            xp, *wide, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups, keep=keep
+        )
+        return cast(out, x.dtype), kept
     out = xp.module.empty((count, weight.shape[0], *size), x.dtype)
     inner, places = prod(weight.shape[1:]), prod(size)
     if not out.size or not inner:
         out[...] = 0
         return (out if bias is None or not out.size else out + _as_column(bias, len(size))), None
-    if _is_depthwise(x, weight.shape[0], kernel, groups):
+    if depthwise:
         layout = windows.layout_of(x.shape[2:], tuple(size), kernel, stride, padding, dilation)
         bias = None if bias is None else np.ascontiguousarray(bias)
         return windows.sums(np.ascontiguousarray(x), _rows(weight), layout, bias=bias), None
@@ -296,6 +294,9 @@ def convolve_weight(xp, g, x, *, size, stride, padding, dilation, groups, patche
         images = windows.products(np.ascontiguousarray(g), np.ascontiguousarray(x), layout)
         if _is_finite(total := images.sum(0, dtype=np.float64)):
             return total.astype(g.dtype).reshape(shape)
+    if is_half(g.dtype):
+        options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups, "patches": patches}
+        return cast(convolve_weight(xp, single(g), single(x), size=size, **options), g.dtype)
     windowed = x.shape[2:], g.shape[2:], size, stride, padding, dilation
     layout = None if patches is not None else _direct_layout((g, x), x.shape[1], direct.LONG_SUMS, *windowed)
     if layout is not None and _is_finite(total := direct.convolve_weight(g, x, layout, groups)):
@@ -382,6 +383,10 @@ def convolve_input(xp, g, weight, *, size, stride, padding, dilation, groups):
     n, channels = g.shape[:2]
     kernel, places = weight.shape[2:], prod(g.shape[2:])
     inner = prod(weight.shape[1:])
+    depthwise = _is_depthwise(g, weight.shape[1] * groups, kernel, groups)
+    if is_half(g.dtype) and not depthwise:
+        options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+        return cast(convolve_input(xp, single(g), single(weight), size=size, **options), g.dtype)
     out = xp.module.empty((n, weight.shape[1] * groups, *size), g.dtype)
     if not out.size:
         return out
@@ -397,7 +402,7 @@ def convolve_input(xp, g, weight, *, size, stride, padding, dilation, groups):
                 xp, g, _turned(weight, groups), size=size, stride=stride, padding=around, dilation=dilation,
                 groups=groups,
             )[0]  # fmt: skip
-    if _is_depthwise(g, out.shape[1], kernel, groups):
+    if depthwise:
         layout = windows.layout_of(tuple(size), g.shape[2:], kernel, stride, padding, dilation)
         return windows.spread(np.ascontiguousarray(g), _rows(weight), layout)
     windowed = size, g.shape[2:], kernel, stride, padding, dilation

@@ -6,7 +6,7 @@ import math
 
 from numpy import broadcast_shapes, ndindex
 
-from .._core.numpy_namespace import numpy_namespace
+from .._core.numpy_namespace import SINGLE, cast, is_half, numpy_namespace
 from .._core.primitive import aligned, behind, general
 from .._native.program import NATIVE, formula
 from .._native.reductions import without
@@ -20,6 +20,8 @@ FEW = 4096  # differences, of which an array is made sooner than SciPy checks it
 # ---- norms of vectors ----
 def _two_norm(xp, x, axis, keepdims):
     module = xp.module
+    if is_half(x.dtype):
+        x = x.astype(SINGLE)
     if len(axis) == x.ndim and not keepdims and x.dtype.kind == "f" and x.flags.c_contiguous:
         flat = x.reshape(-1)
         return module.sqrt(flat.dot(flat))
@@ -30,7 +32,7 @@ def _two_norm(xp, x, axis, keepdims):
     return module.sqrt(module.add.reduce(squares, axis=axis, keepdims=keepdims))
 
 
-@formula
+@formula(wide=(0,))
 def _powers(xp, x, *, p, axis):
     """Sum |x| ** p, or find the extremes of |x| for the infinities."""
     if p == 2:
@@ -43,7 +45,7 @@ def _powers(xp, x, *, p, axis):
     return xp.sum(size if p == 1 else xp.power_by(size, p), axis=axis, keepdims=True)
 
 
-@general(torch="linalg_vector_norm", batch=behind, widens=True)
+@general(torch="linalg_vector_norm", batch=behind, widens=True, reads_halves=True)
 def norm(xp, x, *, p, axis, keepdims):
     """sum(|x| ** p) ** (1 / p); the number of nonzeros for 0, an extreme for the infinities."""
     if p == 2 and (x.size < NATIVE or x.dtype.kind == "c"):
@@ -67,10 +69,14 @@ def _pulled(xp, g, x, full, p, axis):
 
     Zeros where there is none, and NaN in second order there: the terms are torch's.
     """
+    plain = xp is numpy_namespace
+    half = plain and is_half(x.dtype)
+    if half and p != 2:
+        x, full, g = (cast(a, SINGLE) for a in (x, full, g))
     if p == 1:
         return xp.sgn(x) * g
     if p == 2:
-        one_kernel = xp is numpy_namespace and x.size >= NATIVE and x.dtype == full.dtype == g.dtype
+        one_kernel = half or (plain and x.size >= NATIVE and x.dtype == full.dtype == g.dtype)
         return (_pulled_two if one_kernel else _pulled_two.formula)(xp, x, full, g)
     size = xp.abs(x)
     if p in INFINITE:  # ties share; a NaN equals nothing

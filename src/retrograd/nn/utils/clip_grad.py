@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.numpy_namespace import is_half
 from ..._errors import all_of
 from ..._modes import using
+from ..._ops.norms import norm
 from ..._tracebacks import guarded
 from ..._warnings import warn
 from ...overrides import unwatched
@@ -48,16 +50,28 @@ def get_total_norm(
 
 
 def _dense_norm(tensors: list[Any]) -> Any:
-    """Return the 2-norm of float32 or float64 tensors in dense memory, by one dot product each; None for others."""
+    """Return the 2-norm of floats of one dtype in dense memory, by one dot product each; None for others.
+
+    In half precision the norm of each is rounded, as torch's.
+    """
     arrays = [memory_to_write(one) for one in tensors]
     dtypes: set[Any] = {None if array is None else array.dtype for array in arrays}
-    if len(dtypes) != 1 or not dtypes <= {F32, F64}:
+    if len(dtypes) != 1 or None in dtypes:
+        return None
+    if is_half(arrays[0].dtype):
+        norms = [_norm_of_half(array.reshape(-1)) for array in arrays]
+        return _base.wrap(_norm_of_half(np.array(norms, arrays[0].dtype)))
+    if not dtypes <= {F32, F64}:
         return None
     total = 0.0
     for array in arrays:
         flat = array.reshape(-1)
         total += float(flat.dot(flat))
     return _base.wrap(dtypes.pop().type(math.sqrt(total) if total >= 0 else math.nan))
+
+
+def _norm_of_half(array: Any) -> Any:
+    return norm.run((array,), {"p": 2.0, "axis": (0,), "keepdims": False})
 
 
 @guarded

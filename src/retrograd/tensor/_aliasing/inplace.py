@@ -12,11 +12,12 @@ import numpy as np
 
 from ... import _errors
 from ..._core.arrays import LevelArray
-from ..._core.numpy_namespace import _NUMPY_TYPES
+from ..._core.numpy_namespace import _NUMPY_TYPES, is_half
 from ..._graph.cuts import note_cut
 from ..._graph.node import Node, Slot, node_class
 from ..._graph.unpacked import sums_to
 from ..._modes import NO_GRAD, PLAIN, current_mode, read_mode
+from ..._native.program import NATIVE, formula
 from ..._ops import shape as s
 from ..._tracebacks import hide
 from ..._warnings import REAL_PART_ONLY, warn, warn_once
@@ -55,6 +56,12 @@ may_share_memory, putmask = np.may_share_memory, np.putmask
 ONE = 1  # a default that is known as itself: CPython has one object of it
 ARGUMENTS = frozenset({float, int, bool, str, type(None)})  # besides tensors: what cannot share memory
 NUMPY_INTO = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
+HALF_INTO = {  # large arrays of half precision, which NumPy computes one by one
+    "add": formula(lambda xp, x, y: x + y),
+    "sub": formula(lambda xp, x, y: x - y),
+    "mul": formula(lambda xp, x, y: x * y),
+    "div": formula(lambda xp, x, y: x / y),
+}
 
 
 def may_overlap(one: Any, other: Any) -> bool:
@@ -139,7 +146,7 @@ def arithmetic(name: str, function: Any) -> Any:
 @cache
 def _arithmetic(function: Any) -> Any:
     name = function.__name__
-    ufunc = NUMPY_INTO[name]
+    ufunc, halves = NUMPY_INTO[name], HALF_INTO[name]
 
     def method(self: Any, other: Any = MISSING, *more: Any, alpha: Any = 1, **kwargs: Any) -> Any:
         try:
@@ -158,6 +165,19 @@ def _arithmetic(function: Any) -> Any:
                         ufunc(array, value if alpha is ONE else value * alpha, array)
                     except ValueError:
                         _refuse_shape(array.shape, np.shape(value))
+                    wrote(self)
+                    return self
+            elif (
+                array is not None
+                and array.size >= NATIVE
+                and is_half(dtype)
+                and alpha is ONE
+                and not kwargs
+                and not more
+            ):
+                value = value_beside(array, other)
+                if value is not None and value.dtype == dtype and value.shape in ((), array.shape):
+                    halves.into([array], array, np.asarray(value))
                     wrote(self)
                     return self
             if type(self) not in EXACT and isinstance(self, _base.Tensor) and by_function(self):

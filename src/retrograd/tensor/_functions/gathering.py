@@ -176,6 +176,8 @@ def _check_select_bounds(at: Any, own: Any, axis: int) -> None:
     size = own.shape[axis] if own.ndim else 1
     if is_meta(at) or (type(at) is not np.ndarray and few_inside(at, 0, size)):
         return
+    if at.size >= 16 and _are_inside(at, size):
+        return
     found = at.ravel().tolist() if at.size < 16 else (int(at.min()), int(at.max()))
     for one in found:
         if not 0 <= one < size:
