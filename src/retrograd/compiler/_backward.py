@@ -29,8 +29,8 @@ class CompiledBackward(Node):
     """The backward of a compiled call.
 
     Gradients that are arrays go through the compiled backward. There is one for all results, and one for each choice of results that has
-    come before: the first time, as where gradients carry levels, the function runs again in eager on the saved inputs, and its own
-    graph is differentiated. Where a graph of the backward is wanted, that is compiled, too (`_derivatives.py`).
+    come before, or is likely to come: the first time, as where gradients carry levels, the function runs again in eager on the saved
+    inputs, and its own graph is differentiated. Where a graph of the backward is wanted, that is compiled, too (`_derivatives.py`).
     """
 
     __slots__ = ("arrived", "call", "done", "labels", "num_outputs", "saved", "versions")
@@ -46,23 +46,24 @@ class CompiledBackward(Node):
     def pull_back(self, g: Any, graph: bool) -> Any:
         if type(self.guard) is Freed:
             raise _errors.freed(self.guard.place)
-        for storage, version, array in self.versions:
-            if storage.version != version:
-                given = [one._edge for one in self.call.tensors if one._storage is storage]
-                producer = given[0] if given else self
-                raise _errors.overwritten(array, producer, storage, version, self.place())
         record = self.call.record
         parts = g if type(g) is tuple else (g,)
         self.arrived = frozenset([at for at, part in enumerate(parts) if part is not None])
         if self.arrived & self.done:
             raise _errors.freed(None)
+        backward = record.backwards.get(self.arrived)
+        read = range(len(self.versions)) if graph or backward is None else backward[2]
+        for storage, version, array in [self.versions[at] for at in read]:
+            if storage.version != version:
+                given = [one._edge for one in self.call.tensors if one._storage is storage]
+                producer = given[0] if given else self
+                raise _errors.overwritten(array, producer, storage, version, self.place())
         if graph or not all([part is None or type(part) is NDARRAY or isinstance(part, np.generic) for part in parts]):
             return self._again(parts, graph)
-        backward = record.backwards.get(self.arrived)
         if backward is None:
             record.miss(self.arrived)
             return self._again(parts, graph)
-        program, gradients = backward
+        program, gradients, _ = backward
         found = program(*self.saved, *[_laid_out(part) for part in parts if part is not None])
         if found is None:  # a value is not what it was when the program was recorded
             return self._again(parts, graph)

@@ -53,13 +53,17 @@ class Record:
         self.program = found.forward.function("a compiled function")
         self.backwards: dict[
             frozenset[int], Any
-        ] = {}  # by the results whose gradients come: the program, and its gradients
+        ] = {}  # by the results whose gradients come: the program, its gradients, and which of the memory that is saved it reads
         if found.backward is not None:
-            found.backward = grouped(found.backward)
+            backward, found.backward = found.backward, grouped(found.backward)
+            shared = found.shared_memory()
             every = frozenset(range(found.seeds))
-            for pattern, (program, gradients) in {every: (found.backward, found.gradients), **found.partial}.items():
-                program = program if pattern == every else grouped(program)
-                self.backwards[pattern] = program.function("the backward of a compiled function"), gradients
+            for pattern, (program, gradients) in {every: (backward, found.gradients), **found.partial}.items():
+                read = {value.buffer for step in program.steps for value in step.values}
+                read.update(value.buffer for value in program.results)
+                reads = [at for at, (_, _, buffer) in enumerate(shared) if buffer in read]
+                program = found.backward if pattern == every else grouped(program)
+                self.backwards[pattern] = program.function("the backward of a compiled function"), gradients, reads
         self.miss: Callable[[frozenset[int]], None] = lambda pattern: (
             None
         )  # is told of results that get gradients alone
@@ -419,14 +423,12 @@ def view_of(base: Any, steps: tuple[Any, ...], made_in: str, follows: bool) -> A
 
 def _versions(found: Recorded, texts: dict[int, str]) -> str:
     """Write the versions of the memory that is saved: of inputs that are saved, and of results that are."""
-    memories = {value.buffer for value in found.saved}
     entries = []
-    for at, value in enumerate(found.forward.inputs[: len(found.tensors)]):
-        if value.buffer in memories:
+    for kind, at, _ in found.shared_memory():
+        if kind == "input":
             entries.append(f"((s := t{at}._storage or storage_of(t{at})), s.version, a{at})")
-    for identity, out in found.outputs.items():
-        if out.kind == "made" and found.forward.results[out.index].buffer in memories:
-            entries.append(f"(storage_of({texts[identity]}), {out.version}, {texts[identity]}._array)")
+        else:
+            entries.append(f"(storage_of({texts[at]}), {found.outputs[at].version}, {texts[at]}._array)")
     return f"({''.join(f'{entry}, ' for entry in entries)})"
 
 
