@@ -221,3 +221,31 @@ def test_users_threads_call_one_program(shared: Any) -> None:
         user.join()
     assert len(wrong) == 400
     assert not any(wrong)
+
+
+def truths(a: Any, b: Any) -> Any:
+    sums = a + b, a + True, a + b + a, (a + b).sum(), (a + b) * 0.5
+    extremes = torch.maximum(a, b), torch.minimum(a, b), a.amax(), a.amin(), a.max(-1)[0], a.min(-1)[0]
+    return *sums, *extremes, a * b, (a * b).any(), (a + b).all(), a.square()
+
+
+@pytest.mark.parametrize("count", [3, 40, 40_000])
+def test_arithmetic_of_truth_values(count: int) -> None:
+    """The first call, which is compared with eager, has none that are true; then sums of one bit would be those without carry."""
+    compiled = torch.compile(truths, fullgraph=True)
+    numbers = torch.arange(count)
+    compiled(numbers < 0, numbers < 0)
+    for a, b in ((numbers % 2 == 0, numbers % 3 == 0), (numbers >= 0, numbers >= 0), (numbers > 0, numbers < 2)):
+        for one, other in zip(compiled(a, b), truths(a, b), strict=True):
+            assert one.dtype == other.dtype
+            assert torch.equal(one, other)
+    assert len(compiled._compiled.records) == 1
+    assert not compiled._compiled.reasons
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_reductions_of_a_number(dtype: Any) -> None:
+    def function(x: Any) -> Any:
+        return x.sum(), x.mean(), x.sum(-1, keepdim=True), x.amax(), (x * 2).prod(), x.var(unbiased=False), x.norm()
+
+    check(function, torch.tensor(-1.5, dtype=dtype))
