@@ -249,3 +249,30 @@ def test_reductions_of_a_number(dtype: Any) -> None:
         return x.sum(), x.mean(), x.sum(-1, keepdim=True), x.amax(), (x * 2).prod(), x.var(unbiased=False), x.norm()
 
     check(function, torch.tensor(-1.5, dtype=dtype))
+
+
+@pytest.mark.parametrize("count", [1, 1000])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_floats_beyond_the_range_of_an_integer(count: int, dtype: Any) -> None:
+    """They become what they become in eager; the first call, which is compared with it, has none."""
+    kinds = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16, torch.uint32, torch.uint64]
+    inf = float("inf")
+    numbers = [float("nan"), inf, -inf, 3e9, -3e9, 1e20, -1e20, 2.0**31, 2.0**63, 1.5e19, 300.7, -300.7, -1.5]
+
+    def function(x: Any) -> Any:
+        return [x.to(kind) for kind in kinds]
+
+    x = torch.tensor(numbers * count, dtype=torch.float64).to(dtype)
+    compiled = torch.compile(function, fullgraph=True)
+    compiled(torch.ones_like(x))
+    for one, other in zip(compiled(x), function(x), strict=True):
+        assert one.tolist() == other.tolist()
+    assert not compiled._compiled.reasons
+
+
+def test_integers_that_are_rounded() -> None:
+    def function(x: Any) -> Any:
+        return x.ceil() + 1, x.floor() * 2, x.trunc(), x.round()
+
+    check(function, torch.arange(-3, 4))
+    check(function, torch.arange(5, dtype=torch.uint8))

@@ -292,7 +292,15 @@ def _unary(op: str) -> Any:
     return function
 
 
-sqrt, floor, ceil, trunc, rint = map(_unary, ("sqrt", "floor", "ceil", "trunc", "rint"))
+def _rounding(op: str) -> Any:
+    def function(x: Expr) -> Expr:
+        return node(op, (x,), x.type) if x.type in FLOATS else x
+
+    return function
+
+
+sqrt = _unary("sqrt")
+floor, ceil, trunc, rint = map(_rounding, ("floor", "ceil", "trunc", "rint"))
 
 
 def absolute(x: Expr) -> Expr:
