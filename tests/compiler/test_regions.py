@@ -528,3 +528,55 @@ def test_fullgraph_says_what_stands_in_the_way() -> None:
 
     with pytest.raises(RuntimeError, match="print"):
         torch.compile(function, fullgraph=True)(torch.ones(2))
+
+
+# ---- variables that functions inside share ----
+def closures_over_a_loop(x: Any) -> Any:
+    functions = []
+    for k in range(3):
+        functions.append(lambda y: y * k)  # noqa: B023 - all see the last one
+        print(k)
+    return [function(x) + 1 for function in functions]
+
+
+def generators_over_a_loop(x: Any) -> Any:
+    pending, k = [], 0
+    while k < 3:
+        pending.append(x * k + i for i in range(2))
+        k += 1
+        print(k)
+    return [torch.stack(list(one)) for one in pending]
+
+
+def closure_over_a_variable_that_changes(x: Any) -> Any:
+    k = 1.0
+    scaled = lambda y: (y * k).tanh() + k  # noqa: E731
+    first = scaled(x) + 1
+    print("first")
+    k = 2.0
+    return first, scaled(x) + 1
+
+
+def counter_inside(x: Any) -> Any:
+    count = 0
+
+    def counted(y: Any) -> Any:
+        nonlocal count
+        count += 1
+        return y * count
+
+    first = counted(x) + count
+    print(count)
+    second = counted(first) * count + count
+    return first, second, count
+
+
+@pytest.mark.parametrize(
+    "function",
+    [closures_over_a_loop, generators_over_a_loop, closure_over_a_variable_that_changes, counter_inside],
+    ids=lambda function: function.__name__,
+)
+def test_functions_inside_see_variables_as_they_are_when_they_run(function: Callable[..., Any]) -> None:
+    compiled = torch.compile(function)
+    for x in (torch.ones(2), torch.arange(2.0), torch.ones(2)):
+        assert outcome(compiled, x) == outcome(function, x)

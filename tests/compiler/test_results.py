@@ -312,3 +312,38 @@ def calls_of_global_hooks(library: Any, backend: str) -> Any:
 def test_hooks_of_all_modules_are_called_as_in_torch() -> None:
     oracle = pytest.importorskip("torch")
     assert calls_of_global_hooks(torch, "inductor") == calls_of_global_hooks(oracle, "eager")
+
+
+def test_a_gradient_of_one_result_after_inputs_of_another_have_changed() -> None:
+    """What a GAN does: the discriminator takes a step between its own backward and that of the generator."""
+
+    def trained(compiled: bool) -> list[Any]:
+        torch.manual_seed(0)
+        maker = torch.nn.Linear(3, 3)
+        judge = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 1))
+        optimizer = torch.optim.SGD(judge.parameters(), lr=0.1)
+
+        def judged(z: Any) -> Any:
+            fake = torch.tanh(maker(z))
+            return fake, judge(fake.detach()).square().sum()
+
+        run = torch.compile(judged) if compiled else judged
+        found: list[Any] = []
+        for _ in range(4):
+            maker.zero_grad()
+            optimizer.zero_grad()
+            fake, loss = run(torch.randn(2, 3))
+            loss.backward()
+            found.append([one.grad for one in maker.parameters()])
+            optimizer.step()
+            judge(fake).sum().backward()
+            found += [one.grad.clone() for one in (*maker.parameters(), *judge.parameters())]
+        fake, loss = run(torch.randn(2, 3))
+        optimizer.step()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
+        if compiled:
+            assert len(run._compiled.records) == 1  # type: ignore[attr-defined]
+        return found
+
+    torch.testing.assert_close(trained(True), trained(False))

@@ -236,3 +236,58 @@ def test_users_threads_call_one_program(shared: Any) -> None:
         user.join()
     assert len(wrong) == 400
     assert not any(wrong)
+
+
+def truths(a: Any, b: Any) -> Any:
+    sums = a + b, a + True, a + b + a, (a + b).sum(), (a + b) * 0.5
+    extremes = torch.maximum(a, b), torch.minimum(a, b), a.amax(), a.amin(), a.max(-1)[0], a.min(-1)[0]
+    return *sums, *extremes, a * b, (a * b).any(), (a + b).all(), a.square()
+
+
+@pytest.mark.parametrize("count", [3, 40, 40_000])
+def test_arithmetic_of_truth_values(count: int) -> None:
+    """The first call, which is compared with eager, has none that are true; then sums of one bit would be those without carry."""
+    compiled = torch.compile(truths, fullgraph=True)
+    numbers = torch.arange(count)
+    compiled(numbers < 0, numbers < 0)
+    for a, b in ((numbers % 2 == 0, numbers % 3 == 0), (numbers >= 0, numbers >= 0), (numbers > 0, numbers < 2)):
+        for one, other in zip(compiled(a, b), truths(a, b), strict=True):
+            assert one.dtype == other.dtype
+            assert torch.equal(one, other)
+    assert len(compiled._compiled.records) == 1
+    assert not compiled._compiled.reasons
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_reductions_of_a_number(dtype: Any) -> None:
+    def function(x: Any) -> Any:
+        return x.sum(), x.mean(), x.sum(-1, keepdim=True), x.amax(), (x * 2).prod(), x.var(unbiased=False), x.norm()
+
+    check(function, torch.tensor(-1.5, dtype=dtype))
+
+
+@pytest.mark.parametrize("count", [1, 1000])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_floats_beyond_the_range_of_an_integer(count: int, dtype: Any) -> None:
+    """They become what they become in eager; the first call, which is compared with it, has none."""
+    kinds = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16, torch.uint32, torch.uint64]
+    inf = float("inf")
+    numbers = [float("nan"), inf, -inf, 3e9, -3e9, 1e20, -1e20, 2.0**31, 2.0**63, 1.5e19, 300.7, -300.7, -1.5]
+
+    def function(x: Any) -> Any:
+        return [x.to(kind) for kind in kinds]
+
+    x = torch.tensor(numbers * count, dtype=torch.float64).to(dtype)
+    compiled = torch.compile(function, fullgraph=True)
+    compiled(torch.ones_like(x))
+    for one, other in zip(compiled(x), function(x), strict=True):
+        assert one.tolist() == other.tolist()
+    assert not compiled._compiled.reasons
+
+
+def test_integers_that_are_rounded() -> None:
+    def function(x: Any) -> Any:
+        return x.ceil() + 1, x.floor() * 2, x.trunc(), x.round()
+
+    check(function, torch.arange(-3, 4))
+    check(function, torch.arange(5, dtype=torch.uint8))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from retrograd._core.primitive import behind, linear, primitives
 from retrograd.tensor._aliasing.views import view_op
 from tests.ops.infos import DIFFERENTIABLE
 from tests.ops.opinfo import Float, Op, Sample, arrays_of, leaves
+from tests.oracle import assert_same_answer
 
 REPEATED = "more than one element of the written-to tensor refers to a single memory location"
 
@@ -120,3 +122,29 @@ def test_an_overwritten_view_is_named_as_torch_names_it() -> None:
     base.mul_(2)
     with pytest.raises(RuntimeError, match="which is output 0 of AsStrided, is at version 1; expected version 0"):
         squares.sum().backward()
+
+
+NOT_COMPARED = {"pin_memory", "backward"}  # the first asks torch for a device that it was built without
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("dtype", ["int64", "float32", "bool", "complex64"])
+def test_methods_give_the_memory_of_their_tensor_where_torchs_do(dtype: str) -> None:
+    names = {name for name in dir(torch.Tensor) if not name.startswith("_") and not name.endswith("_")} - NOT_COMPARED
+
+    def sharing(library: Any) -> dict[Any, tuple[bool, bool]]:
+        found = {}
+        for name in sorted(names):
+            for args in ((), (0,), (1,)):
+                x = library.ones(3, 3).to(getattr(library, dtype))
+                try:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        result = getattr(x, name)(*args)
+                    memory = result.untyped_storage().data_ptr()
+                except Exception:  # other arguments are wanted, or it is no tensor
+                    continue
+                found[name, args] = result is x, memory == x.untyped_storage().data_ptr()
+        return found
+
+    assert_same_answer(sharing)

@@ -192,7 +192,7 @@ class ArrayNamespace:
 
     def round(self, x: Any, *, decimals: int = 0) -> Any:
         if x.dtype.kind in "iub":
-            return x
+            return x.copy("K")
         if is_half(x.dtype):
             return self.module.round(x.astype(np.float32), decimals).astype(x.dtype)
         return self.module.round(x, decimals) if decimals else self.module.rint(x)

@@ -101,8 +101,14 @@ class Expr:
         return f"{self.op}({', '.join(map(repr, self.args))})"
 
 
+# What NumPy's operations and reductions are of truth values, whose LLVM type has one bit and a sign.
+OF_TRUTHS: Final = {"add": "or", "mul": "and", "maximum": "or", "minimum": "and", "max": "any", "min": "all"}
+
+
 def node(op: str, args: tuple[Expr, ...], type: str, detail: Any = None) -> Expr:
     """Return the node of an operation; there is one for equal arguments."""
+    if type == I1:
+        op = OF_TRUTHS.get(op, op)
     key = (op, args, type, detail)
     found = _known.get(key)
     if found is None:
@@ -286,7 +292,15 @@ def _unary(op: str) -> Any:
     return function
 
 
-sqrt, floor, ceil, trunc, rint = map(_unary, ("sqrt", "floor", "ceil", "trunc", "rint"))
+def _rounding(op: str) -> Any:
+    def function(x: Expr) -> Expr:
+        return node(op, (x,), x.type) if x.type in FLOATS else x
+
+    return function
+
+
+sqrt = _unary("sqrt")
+floor, ceil, trunc, rint = map(_rounding, ("floor", "ceil", "trunc", "rint"))
 
 
 def absolute(x: Expr) -> Expr:
@@ -330,7 +344,7 @@ def call(name: str, *args: Expr) -> Expr:
 # ---- reductions ----
 def reduce(op: str, x: Expr) -> Expr:
     """Reduce the row: "sum", "prod", "max", "min" (NaN if there is one), "any", "all"."""
-    return node("reduce", (x,), x.type, op)
+    return node("reduce", (x,), x.type, OF_TRUTHS.get(op, op) if x.type == I1 else op)
 
 
 def nodes_of(*results: Expr) -> list[Expr]:

@@ -460,11 +460,24 @@ class Text:
         return self.put(f"{'sext' if signed else 'zext'} {old} {value} to {new}")
 
     def _to_integer(self, value: str, before: str, after: str) -> str:
-        # Narrow integers take the low bits of wide ones, as in C compilers' code for them.
+        # Narrow integers take the low bits of wide ones, as in C compilers' code for them: of 32 bits, which hold all that narrow
+        # signed ones do, or of 64. The upper half of those without a sign is moved to where 64 bits with a sign reach.
+        wide = "i64" if WIDTH[after] == 64 or after == "u32" else "i32"
+        if after != "u64":
+            number = self._to_signed(value, before, wide)
+            return (
+                number
+                if WIDTH[wide] == WIDTH[after]
+                else self.put(f"trunc {self.type(wide)} {number} to {self.type(after)}")
+            )
+        kind, new, truth, middle = self.type(before), self.type(wide), self.type("i1"), self.number(2.0**63, before)
+        upper = self.put(f"fcmp oge {kind} {value}, {middle}")
+        moved = self.put(f"select {truth} {upper}, {kind} {self.put(f'fsub {kind} {value}, {middle}')}, {kind} {value}")
+        top = self.put(f"select {truth} {upper}, {new} {self.number(-(1 << 63), wide)}, {new} {self.number(0, wide)}")
+        return self.put(f"xor {new} {self._to_signed(moved, before, wide)}, {top}")
+
+    def _to_signed(self, value: str, before: str, wide: str) -> str:
         # Only values that fit are converted as they are: beyond, the result is the smallest integer, as x86 gives it.
-        wide = "i32" if WIDTH[after] < 32 else after.replace("u", "i")
-        if before == "f64" and WIDTH[after] <= 32:
-            wide = "i64"
         bound = 2.0 ** (WIDTH[wide] - 1)
         old, new, truth = self.type(before), self.type(wide), self.type("i1")
         above = self.put(f"fcmp oge {old} {value}, {self.number(-bound, before)}")
@@ -473,8 +486,7 @@ class Text:
         safe = self.put(f"select {truth} {fits}, {old} {value}, {old} {self.number(0.0, before)}")
         number = self.put(f"fptosi {old} {safe} to {new}")
         least = self.number(-(1 << (WIDTH[wide] - 1)), wide)
-        number = self.put(f"select {truth} {fits}, {new} {number}, {new} {least}")
-        return number if WIDTH[wide] == WIDTH[after] else self.put(f"trunc {new} {number} to {self.type(after)}")
+        return self.put(f"select {truth} {fits}, {new} {number}, {new} {least}")
 
 
 PAIRS: Final = "llvm.x86.avx512bf16.dpbf16ps.512"

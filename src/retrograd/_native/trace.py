@@ -256,10 +256,13 @@ class TracedNamespace:
         axes = range(self.rank) if axis is None else (axis,) if isinstance(axis, int) else axis
         reduced = frozenset(a % self.rank for a in axes) & self.sized
         missing = reduced - x.axes
+        if x.expr.type == I1 and op in ("sum", "prod"):
+            raise UntraceableError("truth values that are counted")
         if missing and op in ("sum", "prod"):
             raise UntraceableError("a sum over an axis that an array does not have")
         if not reduced & x.axes:
             return x
+        op = ex.OF_TRUTHS.get(op, op) if x.expr.type == I1 else op
         made = ex.node("reduce", (x.expr,), x.expr.type, (op, tuple(sorted(reduced & x.axes))))
         return Traced(self, made, x.axes - reduced)
 

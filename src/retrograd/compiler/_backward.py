@@ -29,8 +29,8 @@ class CompiledBackward(Node):
     """The backward of a compiled call.
 
     Gradients that are arrays go through the compiled backward. There is one for all results, and one for each choice of results that has
-    come before: the first time, as where gradients carry levels, the function runs again in eager on the saved inputs, and its own
-    graph is differentiated. Where a graph of the backward is wanted, that is compiled, too (`_derivatives.py`).
+    come before, or is likely to come: the first time, as where gradients carry levels, the function runs again in eager on the saved
+    inputs, and its own graph is differentiated. Where a graph of the backward is wanted, that is compiled, too (`_derivatives.py`).
     """
 
     __slots__ = ("arrived", "call", "done", "labels", "num_outputs", "saved", "versions")
@@ -46,28 +46,29 @@ class CompiledBackward(Node):
     def pull_back(self, g: Any, graph: bool) -> Any:
         if type(self.guard) is Freed:
             raise _errors.freed(self.guard.place)
-        for storage, version, array in self.versions:
-            if storage.version != version:
-                raise _errors.overwritten(array, self, storage, version, self.place())
         call = self.call
         record = call.record
-        for at in record.saved:
+        parts = g if type(g) is tuple else (g,)
+        self.arrived = frozenset([at for at, part in enumerate(parts) if part is not None])
+        if self.arrived & self.done:
+            raise _errors.freed(None)
+        backward = record.backwards.get(self.arrived)
+        inputs, results = record.saved if graph or backward is None else backward[2]
+        for at in inputs:
             tensor, version = call.tensors[at], call.versions[at]
             # one that had no storage may have got one since: see Note [Saved values]
             storage = call.storages[at] or tensor._storage
             if storage is not None and storage.version != version:
                 raise _errors.overwritten(tensor._array, tensor._edge, storage, version, self.place())
-        parts = g if type(g) is tuple else (g,)
-        self.arrived = frozenset([at for at, part in enumerate(parts) if part is not None])
-        if self.arrived & self.done:
-            raise _errors.freed(None)
+        for storage, version, array in [self.versions[at] for at in results]:
+            if storage.version != version:
+                raise _errors.overwritten(array, self, storage, version, self.place())
         if graph or not all([part is None or type(part) is NDARRAY or isinstance(part, np.generic) for part in parts]):
             return self._again(parts, graph)
-        backward = record.backwards.get(self.arrived)
         if backward is None:
             record.miss(self.arrived)
             return self._again(parts, graph)
-        program, gradients = backward
+        program, gradients, _ = backward
         found = program(*self.saved, *[_laid_out(part) for part in parts if part is not None])
         if found is None:  # a value is not what it was when the program was recorded
             return self._again(parts, graph)

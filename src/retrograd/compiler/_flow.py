@@ -12,6 +12,7 @@ TRANSPARENT = frozenset(
     saved_tensors_hooks save_on_cpu no_sync open lock device nullcontext sdpa_kernel set_default_dtype fork_rng""".split()  # noqa: SIM905
 )
 NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+DECLARING = (ast.Global, ast.Nonlocal)
 
 
 class Names(ast.NodeVisitor):
@@ -57,7 +58,7 @@ class Names(ast.NodeVisitor):
         self.bound.add(node.name)
         inner = Names(*node.body)
         own = {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)} | inner.bound
-        declared = {name for one in ast.walk(node) if isinstance(one, (ast.Nonlocal, ast.Global)) for name in one.names}
+        declared = {name for one in ast.walk(node) if isinstance(one, DECLARING) for name in one.names}
         self._inside(inner, own - declared)
         self.captured |= declared
         self._visit_all(node.args.defaults, node.args.kw_defaults, node.decorator_list)
@@ -275,19 +276,53 @@ def _both(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset
 
 def _leaves(statements: Sequence[ast.stmt], how: type[ast.stmt]) -> bool:
     """Tell whether statements leave, or begin again, a loop around them."""
-    return any(isinstance(one, how) for one in _own_statements(statements))
+    return any(isinstance(one, how) for one in own_statements(statements))
 
 
-def _own_statements(statements: Iterable[ast.stmt], loops: bool = True) -> Iterable[ast.stmt]:
+def own_statements(statements: Iterable[ast.stmt], loops: bool = True) -> Iterable[ast.stmt]:
     """Go through statements and those inside, but for functions and classes, and loops inside."""
     for node in statements:
         yield node
         if isinstance(node, NESTED) or (isinstance(node, (ast.For, ast.While, ast.AsyncFor)) and loops):
             if isinstance(node, (ast.For, ast.While, ast.AsyncFor)):
-                yield from _own_statements(node.orelse, loops)
+                yield from own_statements(node.orelse, loops)
             continue
         for part in blocks_of(node):
-            yield from _own_statements(part, loops)
+            yield from own_statements(part, loops)
+
+
+def bound_again(body: Sequence[ast.stmt], given: Iterable[str]) -> set[str]:
+    """Return the variables of a function that may be bound when they have been before; `given` are its parameters."""
+    once, again = set(given), set()
+
+    def look(statements: Sequence[ast.stmt], repeated: bool) -> None:
+        for node in statements:
+            inside = blocks_of(node)
+            bound = Names(*_heads(node)).bound if inside else Names(node).bound
+            loops = isinstance(node, (ast.For, ast.While, ast.AsyncFor))
+            again.update(bound if repeated or loops else bound & once)
+            once.update(bound)
+            for part in inside:
+                look(part, repeated or loops)
+
+    look(body, repeated=False)
+    return again
+
+
+def _heads(node: ast.stmt) -> Iterable[ast.AST]:
+    """Go through what a statement with blocks inside has beside them."""
+    for one in ast.iter_child_nodes(node):
+        if isinstance(one, ast.ExceptHandler):
+            yield ast.ExceptHandler(one.type, one.name, [])
+        elif isinstance(one, ast.match_case):
+            yield one.pattern
+        elif not isinstance(one, ast.stmt):
+            yield one
+
+
+def nonlocals(node: ast.AST) -> set[str]:
+    """Return the variables that functions inside a function bind for it."""
+    return {name for one in ast.walk(node) if isinstance(one, ast.Nonlocal) for name in one.names}
 
 
 def blocks_of(node: Any) -> list[list[ast.stmt]]:
@@ -312,9 +347,9 @@ def is_transparent(node: ast.With | ast.AsyncWith) -> bool:
 
 def leaves_a_loop(statements: Sequence[ast.stmt]) -> bool:
     """Tell whether statements have a `break` or `continue` for a loop outside of them."""
-    return any(isinstance(one, (ast.Break, ast.Continue)) for one in _own_statements(statements))
+    return any(isinstance(one, (ast.Break, ast.Continue)) for one in own_statements(statements))
 
 
 def has_return(statements: Sequence[ast.stmt]) -> bool:
     """Tell whether statements return from their function."""
-    return any(isinstance(one, ast.Return) for one in _own_statements(statements, loops=False))
+    return any(isinstance(one, ast.Return) for one in own_statements(statements, loops=False))

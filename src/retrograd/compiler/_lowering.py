@@ -356,7 +356,9 @@ def _reduction(step: Step, out: Value) -> list[Node] | None:
         return None
     if out.dtype not in FLOATS and (operation not in ("max", "min", "any", "all") or STORAGE[out.dtype] in HALVES):
         return None
-    if operation in ("any", "all") and STORAGE[x.dtype] != "i1":
+    if STORAGE[x.dtype] == "i1":
+        operation = ex.OF_TRUTHS.get(operation, operation)
+    elif operation in ("any", "all"):
         return None
     if set(step.options) - {"axis", "keepdims", "dtype", "shape"}:
         return None
@@ -369,6 +371,8 @@ def _reduction(step: Step, out: Value) -> list[Node] | None:
         axis = step.options.get("axis")
         axes = list(range(rank)) if axis is None else [axis] if isinstance(axis, int) else list(axis)
         axes = sorted({one % rank for one in axes}) if rank else []
+    if not axes:  # of a number alone, or over no axis
+        return [_mapped(out, ex.input(0, computed(x)), [x])] if x.shape == out.shape else None
     count = math.prod(x.shape[k] for k in axes) if name == "mean" else 1
     return [Reduction(out, operation, x, tuple(axes), count)]
 

@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 
 from .. import autograd
-from .._graph.walk import graph_of, path_between
+from .._graph.walk import graph_of, node_of, path_between
 from .._modes import current_mode, using
 from ..tensor import _base
 from ..tensor._aliasing.view_nodes import replay
 from ..tensor._aliasing.views import GRAD, MULTIPLE, NO_GRAD, NOWHERE
-from ..tensor._base import LEAF, Extra, wrap
+from ..tensor._base import LEAF, Extra, edge_of, wrap
 from ..tensor._functions.generators import default_generator
 from ..tensor._recording.flat import EXACT
 from ._apart import Snapshot
@@ -40,7 +40,7 @@ from ._recorder import Recorder, Streams
 from ._traced import Traced, UnrecordableError
 from ._trees import Kept
 
-MOST_ALONE = 4  # results of a function that writes, each of which may get a gradient alone
+MOST_ALONE = 4  # results each of which gets a backward of its own before it is asked for
 VIEWS = (GRAD, MULTIPLE, NO_GRAD)  # where views are made that a program can make again
 
 
@@ -107,6 +107,17 @@ class Recorded:
     def has_effects(self) -> bool:
         """Tell whether a call changes anything that was there."""
         return bool(self.writes or self.grads or self.after) or any(step.kind == "host" for step in self.forward.steps)
+
+    def shared_memory(self) -> tuple[list[tuple[int, Any]], list[tuple[int, Any]]]:
+        """List the memory that is saved and may be written from outside: that of inputs by their places, of results by their ids."""
+        saved = {value.buffer for value in self.saved}
+        inputs = enumerate(self.forward.inputs[: len(self.tensors)])
+        made = [(identity, out.index) for identity, out in self.outputs.items() if out.kind == "made"]
+        results = [(identity, self.forward.results[at].buffer) for identity, at in made]
+        return (
+            [(at, value.buffer) for at, value in inputs if value.buffer in saved],
+            [(identity, buffer) for identity, buffer in results if buffer in saved],
+        )
 
 
 class GradientsTouched(UnrecordableError):  # noqa: N818 - it asks for another recording
@@ -499,7 +510,7 @@ class _Session:
         found, recorder, tensors = self.found, self.recorder, self.tensors
         inputs = [*recorder.inputs[: len(tensors)], *recorder.numbers]
         every = frozenset(range(len(outs)))
-        recorded = [self._backward_of(pattern, outs) for pattern in (every, *self._patterns(every))]
+        recorded = [self._backward_of(pattern, outs) for pattern in (every, *self._patterns(outs))]
         saved: dict[Value, None] = {}
         for program, _, _, seeds in recorded:
             made = {value for step in program.steps for value in step.makes}
@@ -519,12 +530,26 @@ class _Session:
         found.forward = _ordered(Program(inputs, recorder.steps[:count], [*values, *found.saved]).simplified())
         found.steps = recorder.steps
 
-    def _patterns(self, every: frozenset[int]) -> list[frozenset[int]]:
-        """Return which results may get gradients alone: those that were asked for, and each by itself if the function cannot run again."""
-        found = {pattern for pattern in self.patterns if pattern < every}
-        if self.found.writes and 1 < len(every) <= MOST_ALONE:
-            found |= {frozenset({at}) for at in every}
+    def _patterns(self, outs: list[Any]) -> list[frozenset[int]]:
+        """Return which results may get gradients alone.
+
+        Those that were asked for; and each by itself where it may be too late to run the function again when it is asked for: if the
+        function writes, or if the result comes of a part of the inputs, as others may have changed by then. (The discriminator of a GAN
+        takes a step between its own backward and that of the generator.)
+        """
+        count = len(outs)
+        found = {pattern for pattern in self.patterns if len(pattern) < count}
+        if 1 < count <= MOST_ALONE:
+            some = range(count) if self.found.writes else self._of_a_part(outs)
+            found |= {frozenset({at}) for at in some}
         return sorted(found, key=sorted)
+
+    def _of_a_part(self, outs: list[Any]) -> list[int]:
+        """Return which results come of fewer of the inputs than all together."""
+        inputs = {node_of(edge_of(self.tensors[at])) for at in self.found.differentiated}
+        behind = [inputs & set().union(*graph_of([out._edge])) for out in outs]
+        together = set().union(*behind)
+        return [at for at, some in enumerate(behind) if some != together]
 
     def _backward_of(
         self, pattern: frozenset[int], outs: list[Any]

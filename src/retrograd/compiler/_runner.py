@@ -53,13 +53,22 @@ class Record:
         self.program = found.forward.function("a compiled function")
         self.backwards: dict[
             frozenset[int], Any
-        ] = {}  # by the results whose gradients come: the program, and its gradients
+        ] = {}  # by the results whose gradients come: the program, its gradients, and what it reads, as `saved`
+        inputs, results = found.shared_memory()
+        # which of the memory that is saved and may be written from outside a backward reads: tensors by their places, results
+        self.saved = [at for at, _ in inputs], list(range(len(results)))
         if found.backward is not None:
-            found.backward = grouped(found.backward)
+            backward, found.backward = found.backward, grouped(found.backward)
             every = frozenset(range(found.seeds))
-            for pattern, (program, gradients) in {every: (found.backward, found.gradients), **found.partial}.items():
-                program = program if pattern == every else grouped(program)
-                self.backwards[pattern] = program.function("the backward of a compiled function"), gradients
+            for pattern, (program, gradients) in {every: (backward, found.gradients), **found.partial}.items():
+                read = {value.buffer for step in program.steps for value in step.values}
+                read.update(value.buffer for value in program.results)
+                reads = (
+                    [at for at, buffer in inputs if buffer in read],
+                    [at for at, (_, buffer) in enumerate(results) if buffer in read],
+                )
+                program = found.backward if pattern == every else grouped(program)
+                self.backwards[pattern] = program.function("the backward of a compiled function"), gradients, reads
         self.miss: Callable[[frozenset[int]], None] = lambda pattern: (
             None
         )  # is told of results that get gradients alone
@@ -67,11 +76,6 @@ class Record:
         # Numbers of Python's with which it was made, by their places, as long as it was not tried with others. See Note [Numbers].
         self.untried = {at: one.thing for at, one in enumerate(found.numbers) if not one.is_tried}
         self.constants: list[Any] = []  # numbers of Python's that it takes for constants: see `constants_of`
-        memories = {value.buffer for value in found.saved}
-        inputs = found.forward.inputs[: len(found.tensors)]
-        self.saved = [
-            at for at, value in enumerate(inputs) if value.buffer in memories
-        ]  # tensors whose memory is saved
         self.differentiable = _chooser(found)
         self.tensors: Callable[..., list[Any]]  # the tensors of a call, behind them their gradients
         self.is_for: Callable[..., Any]  # whether it is for a call, whatever the numbers there; else RETRY
@@ -516,11 +520,9 @@ def _edges(found: Recorded, staying: Sequence[int], scope: dict[str, Any]) -> st
 
 def _versions(found: Recorded, texts: dict[int, str]) -> str:
     """Write the versions of results whose memory is saved."""
-    memories = {value.buffer for value in found.saved}
     entries = [
-        f"(storage_of({texts[identity]}), {out.version}, {texts[identity]}._array)"
-        for identity, out in found.outputs.items()
-        if out.kind == "made" and found.forward.results[out.index].buffer in memories
+        f"(storage_of({texts[identity]}), {found.outputs[identity].version}, {texts[identity]}._array)"
+        for identity, _ in found.shared_memory()[1]
     ]
     return f"({''.join(f'{entry}, ' for entry in entries)})"
 

@@ -13,7 +13,8 @@ Python does, and when, is what it does in eager.
 - Tensors, numbers and containers of them are arguments of a region. Other objects (modules, optimizers) are its cells, so that they
   are guarded as what a function reads from outside. A number that changes from call to call, or an object, would need a record for
   each: statements that mention it are plain.
-- Variables that functions inside share are bound by Python alone.
+- Variables that functions inside share are bound by Python alone. It also reads those that functions inside bind, and makes the
+  functions that read one which may be bound again: a region has a copy of the variable.
 - What a plain statement calls is compiled, too, if it is a module or a function of a file's top level.
 """
 
@@ -32,7 +33,19 @@ from ..nn.modules import module as module_file
 from ..nn.modules._error_places import tell_place
 from ..nn.modules.module import Module
 from ..tensor._recording.flat import EXACT
-from ._flow import Flow, Liveness, Names, blocks_of, has_return, is_transparent, leaves_a_loop
+from ._flow import (
+    DECLARING,
+    Flow,
+    Liveness,
+    Names,
+    blocks_of,
+    bound_again,
+    has_return,
+    is_transparent,
+    leaves_a_loop,
+    nonlocals,
+    own_statements,
+)
 from ._lookups import is_own_function
 from ._module import global_hooks
 from ._syntax import Syntax, Unreadable, declare, syntax_of
@@ -163,10 +176,14 @@ class Split:
         self.divides = obstacle is None or not obstacle.line  # whether what stands in the way was found
         self.ends = frozenset() if obstacle is None else obstacle.ends
         names = Names(*node.body)
-        self.declared = {n for one in ast.walk(node) if isinstance(one, (ast.Global, ast.Nonlocal)) for n in one.names}
+        declared = {name for one in own_statements(node.body) if isinstance(one, DECLARING) for name in one.names}
         given = {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)}
-        self.local = (names.bound | names.deleted | given) - self.declared
-        self.alone = names.captured | self.declared  # variables that only Python may bind
+        self.local = (names.bound | names.deleted | given) - declared
+        self.alone = names.captured | declared  # variables that only Python may bind
+        self.written = nonlocals(node)  # those that functions inside bind
+        self.moving = self.written | bound_again(
+            node.body, given
+        )  # those that may change behind a function that reads them
         self.flow = Flow(self.local)
         self.flow.block(node.body, frozenset(given))
         self.later = Liveness(node.body)
@@ -254,7 +271,9 @@ class Split:
             self.divides = True
             return otherwise
         names = Names(node)
-        if names.bound & self.alone or names.deleted or "super" in names.read or self._is_unsure(node):
+        if names.bound & self.alone or names.captured & self.moving or names.read & self.written:
+            return otherwise
+        if names.deleted or "super" in names.read or self._is_unsure(node):
             return otherwise
         loops = isinstance(node, (ast.For, ast.While))
         if any(has_return(one) for one in inside) or any(map(leaves_a_loop, [node.orelse] if loops else inside)):
