@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import numpy as np
 import pytest
 
 import retrograd as torch
 from retrograd._native import machine, threads
-from retrograd.compiler import _stages
+from retrograd.compiler import _nests, _stages
 
 pytestmark = pytest.mark.skipif(not machine.is_available(), reason="needs llvmlite")
 
@@ -291,3 +292,65 @@ def test_integers_that_are_rounded() -> None:
 
     check(function, torch.arange(-3, 4))
     check(function, torch.arange(5, dtype=torch.uint8))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("shape", "other"),
+    [
+        ((2, 3, 4, 5), (3, 1, 1)), ((2, 3, 4, 5), (3, 1, 5)), ((4, 5, 6), (5, 1)), ((2, 3, 4, 5), (1, 4, 1)), ((8, 3, 16, 16), (3, 1, 1)),
+        ((2, 2, 3, 4, 5), (3, 1, 1)), ((2, 2, 3, 4, 5), (1, 3, 1, 1)), ((2, 3, 4, 5), (1, 3, 1, 1)), ((6, 1, 5), (1, 5)), ((3, 4), (1, 1)),
+    ],
+)  # fmt: skip
+def test_sums_to_a_shape_drop_axes_and_keep_others(shape: Any, other: Any, dtype: Any) -> None:
+    """The gradient of a channel's weight: leading axes go, others stay with one element."""
+
+    def f(x: Any, w: Any) -> Any:
+        return torch.autograd.grad(((x * w) ** 2).sum(), (x, w))
+
+    compiled = torch.compile(f)
+    for _ in range(3):
+        x, w = (torch.randn(one, dtype=dtype).requires_grad_() for one in (shape, other))
+        torch.testing.assert_close(compiled(x, w), f(x, w), rtol=1e-4, atol=1e-5)
+    assert not compiled._compiled.reasons
+
+
+def test_a_trial_sees_what_a_program_does_not_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it did when a sum to a shape lost an axis of its result: memory that was just freed held the right numbers."""
+    right = _nests._axes_of_result
+
+    def wrong(node: Any) -> tuple[int, ...]:
+        return tuple([right(node)[0]] * len(right(node)))
+
+    monkeypatch.setattr(_nests, "_axes_of_result", wrong)
+    compiled = torch.compile(lambda x: (torch.zeros_like(x * 2) + 1).sum((0, 3)))
+    x = torch.randn(2, 3, 4, 5)
+    for _ in range(3):
+        torch.testing.assert_close(compiled(x), torch.full((3, 4), 10.0))
+    assert "differs from eager" in "".join(compiled._compiled.reasons)
+
+
+def test_programs_have_new_memory_full_of_nan_in_a_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    right = _stages.spoiled
+
+    def spoiled(shape: Any, dtype: Any) -> Any:
+        asked.append(shape)
+        return right(shape, dtype)
+
+    monkeypatch.setattr(_stages, "spoiled", spoiled)
+    compiled = torch.compile(lambda x: (x * 2).sum((0, 2)))
+    x = torch.randn(2, 3, 4, requires_grad=True)
+    compiled(x)
+    assert asked[:1] == [(3,)]
+    assert (2, 3, 4) in asked  # its gradient
+    asked.clear()
+    compiled(x).sum().backward()
+    assert not asked
+
+
+def test_spoiled_memory() -> None:
+    for shape in ((), (3,), (0, 2), (2, 3)):
+        for dtype in (np.float32, np.float64, np.float16, np.complex64):
+            assert np.isnan(_stages.spoiled(shape, np.dtype(dtype))).all()
+        assert (_stages.spoiled(shape, np.dtype(np.int32)) == -1).all()

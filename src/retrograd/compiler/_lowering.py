@@ -50,7 +50,10 @@ class Map:
 
 @dataclass(slots=True, eq=False)
 class Reduction:
-    """A reduction over `axes`; the result is divided by `count`. Its axes are dropped, or stay with one element; a sum to a shape drops leading ones alone."""
+    """A reduction over `axes`; the result is divided by `count`.
+
+    Its axes are dropped, or stay with one element; a sum to a shape may drop the leading ones alone.
+    """
 
     out: Value
     operation: str

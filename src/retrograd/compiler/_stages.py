@@ -17,7 +17,8 @@ none, it gets a stage of its own at the end. Then
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -398,6 +399,38 @@ class Kernel:
 
 
 arenas: dict[int, list[np.ndarray]] = {}  # by their size; those that no call uses
+memory = np.empty  # what gives new memory to arenas
+
+
+def spoiled(shape: Any, dtype: Any) -> np.ndarray:
+    """Return new memory that holds no number which could be right by chance."""
+    made = np.empty(shape, dtype)
+    made.view(np.uint8).fill(0xFF) if made.shape else made.fill(np.frombuffer(b"\xff" * made.itemsize, dtype)[0])
+    return made
+
+
+@contextmanager
+def spoiled_memory(programs: Iterable[Any]) -> Iterator[None]:
+    """Let programs find NaN in new memory, for a block, so that a trial sees what they read before they have written it, or never write.
+
+    Memory that was just freed often holds the right numbers: those of the call in eager before.
+    """
+    global memory
+    for kept in arenas.values():
+        for one in kept:
+            one.fill(0xFF)
+    places = [
+        (scope, name) for scope in [one.__globals__ for one in programs] for name in scope if scope[name] is np.empty
+    ]
+    memory = spoiled  # type: ignore[assignment]
+    for scope, name in places:
+        scope[name] = spoiled
+    try:
+        yield
+    finally:
+        memory = np.empty
+        for scope, name in places:
+            scope[name] = np.empty
 
 
 def arena_of(size: int) -> tuple[Callable[[], np.ndarray], Callable[[np.ndarray], None]]:
@@ -410,7 +443,7 @@ def arena_of(size: int) -> tuple[Callable[[], np.ndarray], Callable[[np.ndarray]
         try:
             return kept.pop()
         except IndexError:
-            return np.empty(size, np.uint8)
+            return memory(size, np.uint8)
 
     def give(memory: np.ndarray) -> None:
         if size <= KEPT:

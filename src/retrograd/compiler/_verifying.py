@@ -4,7 +4,8 @@ Note [Trials]
 The first call with a record runs its program on copies of everything that it could change, and notes what came of it: the results
 with their layout and their gradients, the numbers of all tensors that were there, their gradients and versions, and where the stream of
 random numbers stands. Then everything is put back, and the call is run in eager: so what a user gets and what changes is eager's. What
-differs by more than rounding is a fault of the compiler, or of the analysis, and the function stays in eager.
+differs by more than rounding is a fault of the compiler, or of the analysis, and the function stays in eager. New memory is full of NaN
+then, so that what a program does not write is not right by chance.
 
 Optimizers that the program calls keep state of their own, of which there is no copy. A program is run up to the first call of one,
 and the gradients with which it would be called are compared with those of the recording.
@@ -33,6 +34,7 @@ from ._backward import has_hooks
 from ._program import Program
 from ._recorder import Streams
 from ._recording import HandedOut, stop_at_optimizers
+from ._stages import spoiled_memory
 from ._trees import containers
 
 
@@ -79,14 +81,16 @@ class Trial:
     def _run(self) -> Any:
         run = _for_shown(self.run) if any(type(one) in BEHIND for one in self.tensors) else self.run
         token = stop_at_optimizers.set(True)
-        try:
-            result = run(*self.call)
-        finally:
-            stop_at_optimizers.reset(token)
-        if result is self.retry:
-            self._is_not_for_it()
-            return None
-        return self._described(result, [0] * len(self.tensors))
+        programs = [self.record.program, *[backward[0] for backward in self.record.backwards.values()]]
+        with spoiled_memory(programs):
+            try:
+                result = run(*self.call)
+            finally:
+                stop_at_optimizers.reset(token)
+            if result is self.retry:
+                self._is_not_for_it()
+                return None
+            return self._described(result, [0] * len(self.tensors))
 
     def _is_not_for_it(self) -> None:
         self.wrong = "its guards do not hold right after it was recorded"
