@@ -364,7 +364,12 @@ def _result_lines(record: Record, lines: list[str], scope: dict[str, Any]) -> di
     """Write the tensors of the result with their node, and return their names."""
     found = record.found
     if found.seeds:
-        edges = "".join(f"t{at} if t{at}._edge is LEAF else t{at}._edge, " for at in found.differentiated)
+        # a tensor that gets no gradient is not in the graph, though it was read: nothing leads there
+        places = [0] * len(found.differentiated) if found.backward is None else found.gradients
+        edges = "".join(
+            "None, " if place is None else f"t{at} if t{at}._edge is LEAF else t{at}._edge, "
+            for at, place in zip(found.differentiated, places, strict=True)
+        )
         every = "".join(f"t{at}, " for at in range(len(found.tensors)))
         lines += [
             f"node = Node().begin(({edges}))",
