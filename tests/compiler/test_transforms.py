@@ -128,7 +128,7 @@ def test_one_record_serves_inside_and_outside() -> None:
     "transform",
     [vmap, lambda f: lambda x: jvp(f, (x[0],), (x[1],)), lambda f: vmap(grad(f)), lambda f: vmap(hessian(f))],
 )
-def test_other_transforms_run_in_eager(transform: Any) -> None:
+def test_other_transforms_of_what_reads_a_leaf_run_in_eager(transform: Any) -> None:
     compiled = torch.compile(energy)
     for _ in range(3):
         x = torch.randn(2, 3)

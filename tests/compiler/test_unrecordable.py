@@ -205,7 +205,8 @@ def test_fullgraph_says_that_a_mode_is_around_a_call(name: str) -> None:
 
 
 def test_fullgraph_says_that_a_transform_is_around_a_call() -> None:
-    compiled = torch.compile(lambda x: (x * x).sum(), fullgraph=True)
+    weight = torch.ones(2, requires_grad=True)
+    compiled = torch.compile(lambda x: (x * x * weight).sum(), fullgraph=True)
     with pytest.raises(RuntimeError, match=r"fullgraph=True.*inside vmap"):
         torch.vmap(compiled)(torch.ones(2, 2))
     assert torch.func.grad(compiled)(torch.ones(2)).tolist() == [2, 2]

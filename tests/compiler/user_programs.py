@@ -1636,25 +1636,25 @@ def grad_of_a_compiled_function(wrap):
     return [grad(call)(x) for x in batches(4)]
 
 
-@program(eager="it was called inside vmap or forward mode: compile the function that t")
+@program
 def vmap_of_a_compiled_function(wrap):
     call = wrap(lambda x: x.sin().sum())
     return [vmap(call)(x) for x in batches(3, 4)]
 
 
-@program(eager="it was called inside vmap or forward mode: compile the function that t")
+@program
 def vmap_of_grad_of_a_compiled_function(wrap):
     call = wrap(energy)
     return [vmap(grad(call))(x) for x in batches(3, 4)]
 
 
-@program(eager="it was called inside vmap or forward mode: compile the function that t")
+@program
 def jvp_of_a_compiled_function(wrap):
     call = wrap(energy)
     return [jvp(call, (x,), (x + 1,)) for x in batches(4)]
 
 
-@program(eager="it was called inside vmap or forward mode: compile the function that t")
+@program
 def hessian_of_a_compiled_function(wrap):
     call = wrap(energy)
     return [hessian(call)(x) for x in batches(4)]

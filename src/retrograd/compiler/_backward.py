@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import _errors, autograd
+from .._core.arrays import LevelArray
 from .._core.primitive import vocabulary
 from .._graph.guards import Freed
 from .._graph.node import Node
@@ -19,7 +20,6 @@ from ..tensor._aliasing.views import NOWHERE
 from ..tensor._base import LEAF, Extra, edge_of, wrap
 from ..tensor._object.old_attributes import slot_of
 from ._apart import Snapshot, one_at_a_time
-from ._derivatives import gradients_with_graph
 from ._trees import swapped
 
 NDARRAY = np.ndarray
@@ -76,6 +76,8 @@ class CompiledBackward(Node):
 
     def _again(self, parts: Sequence[Any], graph: bool) -> Any:
         """Differentiate the function anew, on what it was given."""
+        from ._derivatives import gradients_of
+
         create_graph = current_mode().grad
         call = self.call
         if call.record.takes_steps:
@@ -89,7 +91,7 @@ class CompiledBackward(Node):
 
         def in_eager() -> Any:
             with call.without_hooks(graph):
-                with using(grad=True, recording=None), call.as_before():
+                with using(grad=True, recording=None), call.as_before(), call.inside_again():
                     outs, wanted = call.again(graph)
                 arrived = [
                     (out, part if isinstance(part, _base.Tensor) else wrap(part))
@@ -99,10 +101,14 @@ class CompiledBackward(Node):
                 made, seeds = zip(*arrived, strict=True)
                 return autograd.grad(made, wanted, seeds, create_graph=create_graph, allow_unused=True)
 
-        if graph and create_graph:
-            return gradients_with_graph(call, parts, in_eager)
-        grads = in_eager()
-        return grads if graph else [None if grad is None else grad._array for grad in grads]
+        if graph:
+            return gradients_of(call, parts, True, in_eager) if create_graph else in_eager()
+        if any(isinstance(part, LevelArray) for part in parts):
+            given = [None if part is None else wrap(part) for part in parts]
+            grads = gradients_of(call, given, False, in_eager)
+        else:
+            grads = in_eager()
+        return [None if grad is None else grad._array for grad in grads]
 
     def release(self, freed: Any) -> None:
         self.done |= self.arrived - self.call.record.found.kept
@@ -129,7 +135,7 @@ def _laid_out(part: Any) -> Any:
 class Call:
     """One call of a compiled function, as its node remembers it."""
 
-    __slots__ = ("args", "before", "kwargs", "record", "storages", "stream", "tensors", "versions")
+    __slots__ = ("args", "before", "kwargs", "record", "storages", "stream", "tensors", "transforms", "versions")
 
     def __init__(
         self, record: Any, args: Any, kwargs: Any, tensors: Sequence[Any], storages: Sequence[Any], versions: Sequence[int],
@@ -141,6 +147,7 @@ class Call:
         )
         self.record, self.args, self.kwargs, self.tensors = record, args, kwargs, tensors
         self.storages, self.versions = storages, versions  # of these, right after the call
+        self.transforms = current_mode().transforms
 
     def need_unchanged(self) -> None:
         """Refuse to run the function again on other numbers, or as another function."""
@@ -170,6 +177,18 @@ class Call:
         finally:
             if now is not None:
                 now.put_back()
+
+    @contextmanager
+    def inside_again(self) -> Iterator[None]:
+        """Run a block inside the transforms of the call: a grad in it keeps the graphs of what depends on their variables."""
+        ended = [one for one in self.transforms if not one.alive]
+        try:
+            for one in ended:
+                one.alive = True
+            yield
+        finally:
+            for one in ended:
+                one.alive = False
 
     @contextmanager
     def as_before(self) -> Iterator[None]:

@@ -546,6 +546,8 @@ class Calls(Lookups):
         name = function.__name__
         if (follow := transforms.FOLLOWED.get(function)) is not None:
             return follow(self, args, site)
+        if (made := transforms.made_before(self, known)) is not None:
+            return transforms.apply(self, made, args, site)
         if allowed.is_wrapper(function) and not allowed.is_allowed_function(function):
             return self.call_wrapper(known, args, site)
         owner = self.method_of_tensor(function)
@@ -571,8 +573,6 @@ class Calls(Lookups):
     def call_wrapper(self, known: Known, args: Args, site: Any) -> Value:
         """Call a function that the library made of the user's, as `no_grad()(f)` and `grad(f)` are."""
         function = known.value
-        if (made := transforms.made_before(self, known)) is not None:
-            return transforms.apply(self, made, args, site)
         code: CodeType = function.__code__
         inside: list[Any] = []
         precise = (function.__globals__.get("__name__") or "").endswith(("grad_mode", "autocast_mode"))

@@ -7,8 +7,8 @@ call runs the first record whose guards hold. If there is none, the function is 
 eager, and `explain` says why. A record whose program finds a value other than it was recorded for gives nothing back, and nothing
 has changed: the next one is tried, or made. A function that needs more than `LIMIT` records runs in eager from then on for calls
 without one. A call that raises refuses nothing: the next one is recorded. With `fullgraph=True` a call that goes to eager raises,
-but for the first one of an optimizer without state, and for errors of the function's own. Inside of another recording, of vmap, of forward
-mode or of a mode that sees operations, the function itself runs: so its operations are part of what is outside.
+but for the first one of an optimizer without state, and for errors of the function's own. Inside of another recording or of a mode that
+sees operations the function itself runs: so its operations are part of what is outside. Inside vmap and forward mode see `_inside.py`.
 A function that cannot be recorded as a whole is split into regions (Note [Regions of a function] in `_splitting.py`).
 """
 
@@ -55,13 +55,10 @@ _modes: dict[Mode, Mode] = {}  # under which records are made; one object for ea
 def usual(mode: Mode) -> tuple[Mode, str | None]:
     """Return the mode under which a call is recorded, and why it cannot be.
 
-    Reverse mode adds nothing to arrays but graphs: a record runs inside of `grad` as it runs outside. In vmap and in forward mode arrays
-    are others, and what is outside should be compiled.
+    Reverse mode adds nothing to arrays but graphs: a record runs inside of `grad` as it runs outside.
     """
     if mode is PLAIN or mode is NO_GRAD:
         return mode, None
-    if any(one.level is not None for one in mode.transforms):
-        return mode, "it was called inside vmap or forward mode: compile the function that they make of it"
     plain = Mode(mode.grad, mode.inference, autocast=mode.autocast)
     if plain != mode._replace(transforms=()):
         return mode, "it was called under a mode: hooks on saved tensors, anomaly detection, modes of the program's own"
@@ -72,8 +69,10 @@ class Compiled:
     """A function, its records, and why it has run without one."""
 
     limit = LIMIT
+    is_inside = False  # all calls are inside of a transform
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool = False, options: Options = DEFAULT) -> None:
+        self.below: dict[Any, Compiled] = {}  # what it is below levels, by what is known of these. See `_inside.py`
         self.function, self.fullgraph, self.options = function, fullgraph, options
         self.limit = type(self).limit if options.limit is None else options.limit
         self.records: list[Any] = []
@@ -93,6 +92,7 @@ class Compiled:
     def forget(self) -> None:
         """Begin again."""
         self.records.clear()
+        self.below.clear()
         self._sizes.clear()
         self.shown.code = ""
         self.reasons.clear()
@@ -105,15 +105,16 @@ class Compiled:
         """Run a call for which there is no record."""
         if mode is None:
             mode = current_mode()
-        inside = bool(mode.transforms)
-        recording = mode.recording is not None
+        inside = self.is_inside or bool(mode.transforms)
+        if mode.recording is not None:
+            return self.function(*args, **kwargs)
+        if any(one.level is not None for one in mode.transforms):
+            return self._run_below(mode, args, kwargs)
         mode, reason = usual(mode)
         if reason is None and (device := chosen_device()) is not None and device.type != "cpu":
             reason = "it was called under a default device"
         if reason is not None:
-            if not recording:
-                self._go_eager(reason)
-            return self.function(*args, **kwargs)
+            return self._in_eager(reason, args, kwargs)
         if self.split is not None and self._attempts >= ATTEMPTS:
             return self.split(*args, **kwargs)
         key = _signature(args, kwargs)
@@ -139,6 +140,28 @@ class Compiled:
         if reason is not None:
             self._refuse(mode, key, reason)
         return result
+
+    def _run_below(self, mode: Any, args: Any, kwargs: Any) -> Any:
+        """Run a call inside vmap or forward mode."""
+        if self.options.backend is not None:
+            return self._in_eager("inside vmap and forward mode there is no graph for a backend", args, kwargs)
+        from ._inside import OutsideError, run_below
+
+        try:
+            return run_below(self, mode, args, kwargs)
+        except OutsideError as error:
+            reason, noted = error.reason, error.noted
+        if noted is None:
+            return self._in_eager(reason, args, kwargs)
+        result = self.function(*args, **kwargs)  # if that raises, the next call is tried
+        noted()
+        self._go_eager(reason)
+        return result
+
+    def _in_eager(self, reason: str, args: Any, kwargs: Any) -> Any:
+        """Run a call in eager, and note why."""
+        self._go_eager(reason)
+        return self.function(*args, **kwargs)
 
     def _in_parts(self, args: Any, kwargs: Any) -> Any:
         """Run a call that has no record, with parts of it compiled if the function is split."""

@@ -507,14 +507,23 @@ def _row(letter: str, every: Sequence[int], part: Sequence[int], name: str) -> s
 
 
 def _edges(found: Recorded, staying: Sequence[int], scope: dict[str, Any]) -> str:
-    """Write where gradients of tensors go. Those of leaves that stay do not change, which the guards have seen."""
-    order = list(found.differentiated)
+    """Write where gradients of tensors go: nowhere for one that gets none, though it was read.
+
+    Those of leaves that stay do not change, which the guards have seen.
+    """
+    gradients = [0] * len(found.differentiated) if found.backward is None else found.gradients
+    order = list(zip(found.differentiated, gradients, strict=True))
     leaves: list[Any] = []
-    while order and order[-1] in staying and (tensor := found.tensors[order[-1]])._edge is LEAF:
-        leaves.insert(0, tensor)
+    while order:
+        at, gradient = order[-1]
+        if gradient is not None and (at not in staying or found.tensors[at]._edge is not LEAF):
+            break
+        leaves.insert(0, None if gradient is None else found.tensors[at])
         order.pop()
     scope["leaves"] = tuple(leaves)
-    others = "".join(f"t{at} if t{at}._edge is LEAF else t{at}._edge, " for at in order)
+    others = "".join(
+        "None, " if gradient is None else f"t{at} if t{at}._edge is LEAF else t{at}._edge, " for at, gradient in order
+    )
     return f"({others}*leaves, )" if others else "leaves"
 
 

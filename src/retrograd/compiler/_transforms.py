@@ -102,6 +102,9 @@ RESULTS: dict[str, Callable[[Value, Value | None], Value]] = {
     "jacrev": lambda out, aux: tuples(LIB, aux),
     "jacfwd": lambda out, aux: tuples(LIB, aux),
 }
+TANGENTS = (
+    "tangents of those that have left a level"  # arguments of functions below a level, which do not reach the user's
+)
 
 
 def apply(calls: Any, one: Applied, args: Args, site: Any) -> Value:
@@ -109,6 +112,11 @@ def apply(calls: Any, one: Applied, args: Args, site: Any) -> Value:
     calls.check_given(args.all(), "a function made by the library", [])
     if one.kind == "pull_back":
         return LIB
+    if one.kind == "below":
+        keywords = tuple(one for one in args.keywords if not one[0].startswith(TANGENTS))
+        given = shown_arguments(calls, Args(args.positional, keywords, args.more, args.more_keywords))
+        returned = calls.call(one.function, given, site)
+        return frozenset({Tup((join(returned, shown(calls, returned)), LIB, LIB))})  # see `_inside.py`
     returned = shown(calls, calls.call(one.function, shown_arguments(calls, args), site))
     return join(NOTHING, *(RESULTS[one.kind](out, aux) for out, aux in split(calls, returned, one.aux)))
 
