@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd as torch
-from retrograd._native import machine, threads
+from retrograd._native import blas, machine, threads, tiles
 from retrograd.compiler import _nests, _stages
 
 pytestmark = pytest.mark.skipif(not machine.is_available(), reason="needs llvmlite")
@@ -354,3 +354,32 @@ def test_spoiled_memory() -> None:
         for dtype in (np.float32, np.float64, np.float16, np.complex64):
             assert np.isnan(_stages.spoiled(shape, np.dtype(dtype))).all()
         assert (_stages.spoiled(shape, np.dtype(np.int32)) == -1).all()
+
+
+@pytest.mark.skipif(not blas.addresses(), reason="NumPy has another BLAS")
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_convolutions_of_known_sizes(monkeypatch: pytest.MonkeyPatch, dynamic: bool) -> None:
+    """Small products are compiled for sizes that every call has, not for those that are read."""
+    sizes: list[Any] = []
+    inner = tiles.cell
+    monkeypatch.setattr(tiles, "cell", lambda *args: (sizes.append(args[:3]), inner(*args))[1])
+    weights = [torch.randn(s, dtype=torch.float64, requires_grad=True) for s in ((8, 4, 3, 3), (8, 6, 4, 4))]
+
+    def step(x: Any) -> Any:
+        functional = torch.nn.functional
+        return functional.conv_transpose2d(functional.conv2d(x, weights[0], stride=2, padding=1), weights[1])
+
+    compiled = torch.compile(step, dynamic=dynamic)
+    for size in (14, 14, 14, 15, 15):
+        found = []
+        for function in (compiled, step):
+            x = (
+                torch.linspace(-1, 1, 12 * 4 * size * size, dtype=torch.float64)
+                .reshape(12, 4, size, size)
+                .requires_grad_()
+            )
+            out = function(x)
+            found.append([out, *torch.autograd.grad(out.sin().sum(), [x, *weights])])
+        torch.testing.assert_close(*found)
+    assert compiled._compiled.records
+    assert bool(sizes) is not dynamic

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 import retrograd as rg
 import retrograd.nn.functional as F  # noqa: N812 - torch's name
 from retrograd import _thresholds
-from retrograd._native import blas, direct, machine, nests, patches
+from retrograd._core.numpy_namespace import numpy_namespace
+from retrograd._native import blas, direct, machine, nests, patches, tiles
 
 CONVOLUTIONS = [
     ((5, 3, 12, 13), (4, 3, 3, 3), {}),
@@ -66,6 +69,36 @@ def test_a_call_for_all_images(monkeypatch, shape, kernel, options, threads) -> 
         assert {"convolve", "convolve_weight"} <= set(used)
     for one, other in zip(got, wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-11)
+
+
+@pytest.mark.skipif(not machine.is_available() or not blas.addresses(), reason="llvmlite is not installed")
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("shape", "kernel", "options"), CONVOLUTIONS)
+def test_products_for_known_sizes(monkeypatch, shape, kernel, options, dtype, threads) -> None:
+    """Whole numbers, of which products are exact, whatever makes them; nothing is written beside them."""
+    rng = np.random.default_rng(0)
+    x, weight, bias = (rng.integers(-9, 9, s).astype(dtype) for s in (shape, kernel, kernel[:1]))
+
+    def made() -> list[np.ndarray]:
+        tensors = [rg.tensor(one, requires_grad=True) for one in (x, weight, bias)]
+        out = getattr(F, f"conv{len(kernel) - 2}d")(*tensors, **options)
+        g = rg.tensor(np.random.default_rng(1).integers(-9, 9, tuple(out.shape)).astype(dtype))
+        return [a.detach().numpy() for a in (out, *rg.autograd.grad(out, tensors, g))]
+
+    monkeypatch.setattr(nests, "NATIVE", 1 << 40)
+    wanted = made()
+    all_by_kernels(monkeypatch)
+    monkeypatch.setattr(_thresholds, "NATIVE_WORK", 1)
+    monkeypatch.setattr(nests, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(numpy_namespace, "knows_sizes", True, raising=False)
+    sizes: list[tuple[int, ...]] = []
+    inner = tiles.cell
+    monkeypatch.setattr(tiles, "cell", lambda *args: (sizes.append(args[:3]), inner(*args))[1])
+    for one, other in zip(made(), wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+    rows, places = kernel[0] // options.get("groups", 1), wanted[0][0, 0].size
+    assert bool(sizes) == (rows > 3 and rows * places * math.prod(kernel[1:]) <= blas.ALONE)
 
 
 @pytest.mark.oracle

@@ -113,9 +113,11 @@ class Fused(Shown):
             return cast(out, half), residuals
         return tuple(cast(part, half) if part.dtype.kind == "f" else part for part in out), residuals
 
-    def pull_back(self, g: Any, needed: tuple[bool, ...], residuals: Any, arrays: Sequence[Any], params: Any) -> Any:
+    def pull_back(
+        self, g: Any, needed: tuple[bool, ...], residuals: Any, arrays: Sequence[Any], params: Any, xp: Any = None
+    ) -> Any:
         """Run the backward on raw arrays; the edges bring gradients to the inputs' dtypes."""
-        xp = _library(arrays)
+        xp = _library(arrays) if xp is None else xp
         if xp.runs_operations:
             return xp.pull_back_fused(self, g, needed, residuals, arrays, params)
         if not self.takes_halves and _half_of(arrays) is not None:

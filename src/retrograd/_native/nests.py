@@ -158,6 +158,10 @@ class Nest:
         args = (*[p.step for p in pointers], *[self.step_of(n) for n in numbers])
         self._write(Step("tile", "void", args, (rows, width)))
 
+    def product_of_tile(self, pointers: Sequence[Value], tile: Any, type: str) -> None:
+        """Multiply a part of two matrices in registers: for `vectors` alone. See `Tile` there."""
+        self._write(Step("product_tile", type, tuple([p.step for p in pointers]), tile))
+
     def turn(self, source: Value, target: Value, apart: Any, out_apart: Any, width: int, side: int) -> None:
         """Transpose a square of elements of `width` bytes, whose rows are so many bytes apart."""
         args = (source.step, target.step, self.step_of(apart), self.step_of(out_apart))

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from .. import _thresholds
-from . import blas
+from . import blas, tiles
 from .nests import Nest, Value, compiled, parts_of, run, takes
 from .trace import STORAGE
 
@@ -25,6 +25,7 @@ LANES: Final = 16  # numbers to which rows are filled up
 COLUMNS: Final = 64  # of a product: with less BLAS is slow
 TURNED: Final = 1 << 12  # numbers of a matrix that are transposed more quickly than BLAS takes them transposed
 KNOWN: Final = 48  # places of a row up to which their number is part of the kernel
+RESULTS: Final = 3  # channels up to which direct loops go over an image once
 ADDED: Final = 11  # elements of a row of the kernel that are added at a time
 
 
@@ -59,6 +60,11 @@ class Layout:
         """Tell whether products are large enough, and patches small enough."""
         enough = self.columns >= min(self.places, COLUMNS) and self.columns
         return bool(enough) and self.patches <= _thresholds.PATCHES and prod(self.kernel) > 1
+
+    @property
+    def is_small(self) -> bool:
+        """Tell whether products of its own, for these sizes alone, are quicker than BLAS's and than direct loops."""
+        return self.columns >= self.places and self.rows > RESULTS and max(self.inner, self.places) <= tiles.SUMMED
 
     def numbers(self, part: int) -> list[int]:
         """Return what a call gives to loops."""
@@ -274,38 +280,55 @@ def _write_input(b: Nest, rank: int, last: int, stride: int, type: str, kernel: 
 
 
 # ---- calls ----
-def _run(write: Any, layout: Layout, arrays: Sequence[Any], images: int, parts: int, *static: Any) -> None:
+def _run(
+    write: Any, layout: Layout, arrays: Sequence[Any], images: int, parts: int, product: Any, *static: Any
+) -> None:
     dtype = arrays[0].dtype
     rooms = np.zeros((parts, layout.image), dtype), np.empty((parts, layout.patches), dtype)
     function = compiled(write, *layout.static(dtype), *static)
-    call = [*arrays, *rooms, blas.cell(STORAGE[dtype])]
+    call = [*arrays, *rooms, product]
     run(function, call, layout.numbers(-(-images // parts)), images, parts)
 
 
-def convolve(x: Any, weight: Any, bias: Any, layout: Layout) -> Any:
+def _product(
+    layout: Layout, dtype: Any, known: bool, sizes: tuple[int, int, int], steps: tuple[int, int, int], add: bool = False
+) -> Any:
+    """Return memory with the address of the product that loops call: one of its own for sizes that are `known` to come again."""
+    type = STORAGE[dtype]
+    return tiles.cell(*sizes, steps, type, add) if known and layout.is_small else blas.cell(type)
+
+
+def convolve(x: Any, weight: Any, bias: Any, layout: Layout, known: bool = False) -> Any:
     """Return the convolution (n, channels made, *count) of images with a weight (channels made, channels / groups, *kernel)."""
     out = np.empty((len(x), layout.made, *layout.count), x.dtype)
     arrays = [np.ascontiguousarray(a) for a in (x, weight, weight if bias is None else bias)]
-    _run(_write_convolution, layout, [*arrays, out], len(x), parts_of(len(x), layout.work(len(x))), bias is not None)
+    sizes, steps = (layout.rows, layout.places, layout.inner), (layout.inner, layout.places, layout.places)
+    product = _product(layout, x.dtype, known, sizes, steps, bias is not None)
+    parts = parts_of(len(x), layout.work(len(x)))
+    _run(_write_convolution, layout, [*arrays, out], len(x), parts, product, bias is not None)
     return out
 
 
-def convolve_weight(g: Any, x: Any, layout: Layout) -> Any:
+def convolve_weight(g: Any, x: Any, layout: Layout, known: bool = False) -> Any:
     """Return the gradient of the weight, with the last axes as one."""
     parts = parts_of(len(x), layout.work(len(x)))
     totals = np.zeros((parts, layout.groups, layout.inner, layout.rows), x.dtype)
     turned = np.empty((parts, layout.made * layout.places if layout.turns else 0), x.dtype)
     arrays = [np.ascontiguousarray(g), np.ascontiguousarray(x), totals, turned]
-    _run(_write_weight, layout, arrays, len(x), parts, layout.turns)
+    sizes, steps = (layout.inner, layout.rows, layout.places), (layout.places, layout.rows, layout.rows)
+    product = _product(layout, x.dtype, known and layout.turns, sizes, steps, True)
+    _run(_write_weight, layout, arrays, len(x), parts, product, layout.turns)
     return np.ascontiguousarray(totals.sum(0).swapaxes(-1, -2)).reshape(layout.made, layout.inner)
 
 
-def convolve_input(g: Any, weight: Any, layout: Layout) -> Any:
+def convolve_input(g: Any, weight: Any, layout: Layout, known: bool = False) -> Any:
     """Return the gradient of the images."""
     out = np.empty((len(g), layout.channels, *layout.size), g.dtype)
     turned = weight.reshape(layout.groups, layout.rows, layout.inner).swapaxes(-1, -2).copy()
     at_once = layout.kernel[-1] if layout.stride == 1 and layout.kernel[-1] <= ADDED else 0
     static = (at_once, layout.reaches[-1]) if at_once else (0, 0)
     parts = parts_of(len(g), layout.work(len(g)))
-    _run(_write_input, layout, [np.ascontiguousarray(g), turned, out], len(g), parts, *static)
+    sizes, steps = (layout.inner, layout.places, layout.rows), (layout.rows, layout.places, layout.places)
+    product = _product(layout, g.dtype, known, sizes, steps)
+    _run(_write_input, layout, [np.ascontiguousarray(g), turned, out], len(g), parts, product, *static)
     return out

@@ -527,6 +527,27 @@ def lanes_of(type: str) -> int:
     return machine.vector_bytes() * 8 // WIDTH[type]
 
 
+def tile_shape(height: int, length: int, type: str, turned: bool) -> tuple[int, int]:
+    """Return how many vectors a row of a tile has, and how many rows, so that it fits into the registers of this processor."""
+    lanes = lanes_of(type)
+    vectors = 1 if length <= lanes else 2
+    many = machine.vector_bytes() != 32  # 32 registers, or 16
+    rows = (8 if vectors == 2 else 16) if many else (4 if turned else 6) if vectors == 2 else 8
+    if turned:
+        rows = min(rows, lanes)
+    return vectors, min(rows, height)
+
+
+def ending(text: VectorText) -> list[str]:
+    """Return the end of a function's text, and what stands behind it."""
+    return [
+        "  ret void",
+        "}",
+        f'attributes #0 = {{ nounwind "no-builtins" "no-trapping-math"="true" "prefer-vector-width"="{machine.vector_bytes() * 8}" }}',
+        *[f"!{k} = {entry}" for k, entry in enumerate(text.metadata)],
+    ]
+
+
 def render(function: Function, name: str) -> str:
     """Return the text of a function: name(cells, sizes, scalars, low, high), as `llvm.render` does."""
     text = VectorText()
@@ -538,9 +559,6 @@ def render(function: Function, name: str) -> str:
         "entry:",
         *room,
         *text.lines,
-        "  ret void",
-        "}",
-        f'attributes #0 = {{ nounwind "no-builtins" "no-trapping-math"="true" "prefer-vector-width"="{machine.vector_bytes() * 8}" }}',
-        *[f"!{k} = {entry}" for k, entry in enumerate(text.metadata)],
+        *ending(text),
     ]
     return "\n".join(lines) + "\n"

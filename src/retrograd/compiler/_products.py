@@ -20,10 +20,9 @@ from itertools import pairwise
 from typing import Any
 
 from .._native import expression as ex
-from .._native import machine
 from .._native.expression import I64
 from .._native.trace import STORAGE
-from .._native.vectors import Tile, lanes_of
+from .._native.vectors import Tile, lanes_of, tile_shape
 from ._lowering import FLOATS, Map, Matrices, Node, Product, Reduction, Store, between
 from ._nests import Nest, Strides, Writer, _Body, _Made, number, strides_of
 from ._program import Buffer, Value
@@ -280,17 +279,6 @@ def _divided(writer: Writer, at: Any, sizes: tuple[int, ...]) -> list[Any]:
             found.insert(0, writer.early("urem", I64, at, number(size)))
             at = writer.early("udiv", I64, at, number(size))
     return found
-
-
-def tile_shape(height: int, length: int, type: str, turned: bool) -> tuple[int, int]:
-    """Return how many vectors a row of a tile has, and how many rows, so that it fits into the registers of this processor."""
-    lanes = lanes_of(type)
-    vectors = 1 if length <= lanes else 2
-    many = machine.vector_bytes() != 32  # 32 registers, or 16
-    rows = (8 if vectors == 2 else 16) if many else (4 if turned else 6) if vectors == 2 else 8
-    if turned:
-        rows = min(rows, lanes)
-    return vectors, min(rows, height)
 
 
 def _is_better_turned(product: Product) -> bool:
