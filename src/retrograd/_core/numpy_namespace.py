@@ -349,8 +349,10 @@ def _turned_back(x: Any) -> Any:
     """Copy many small transposed matrices: BLAS takes twice as long with each of them as it lies."""
     if x.ndim < 3 or x.strides[-1] == x.itemsize:
         return x
-    is_small = x.shape[-1] * x.shape[-2] <= _thresholds.SMALL_MATRIX <= x.size
-    return x.copy("C") if is_small else x
+    if not x.shape[-1] * x.shape[-2] <= _thresholds.SMALL_MATRIX <= x.size:
+        return x
+    turned = native.turned(x)
+    return x.copy("C") if turned is None else turned
 
 
 @lru_cache(256)

@@ -19,8 +19,9 @@ from . import machine
 from .program import Formula, formula
 from .reductions import reduced
 from .trace import HALVES, STORAGE, TracedNamespace
+from .turning import copied as turned
 
-__all__ = ["cast", "divided", "library", "product_of_halves", "reduced"]  # what arrays of NumPy are given to
+__all__ = ["cast", "divided", "library", "product_of_halves", "reduced", "turned"]  # what arrays of NumPy are given to
 
 NDARRAY = np.ndarray
 # what NumPy does in all lanes of the processor, and with the same bits
