@@ -32,7 +32,7 @@ def is_half(dtype: np.dtype[Any]) -> bool:
 
 
 def cast(x: Any, dtype: np.dtype[Any]) -> Any:
-    """Convert an array; large ones between half precision and float32 by a kernel."""
+    """Convert an array; large ones from and to half precision, and to float64, by a kernel."""
     if x.size < _thresholds.NATIVE_SLOW or type(x) is not np.ndarray:
         return x.astype(dtype)
     return native.cast(x, dtype)
