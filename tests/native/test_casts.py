@@ -12,6 +12,7 @@ import retrograd as rg
 from retrograd._core.numpy_namespace import SINGLE, cast, numpy_namespace
 from retrograd._native import machine
 from retrograd._native.library import library
+from retrograd._native.program import Formula
 
 HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
 
@@ -46,6 +47,27 @@ def test_arrays_in_other_orders_keep_them(half: Any) -> None:
         np.testing.assert_array_equal(there, view.astype(half))
         np.testing.assert_array_equal(cast(there, SINGLE), view.astype(half).astype(np.float32))
         assert there.strides == view.astype(half).strides
+
+
+def test_float64_of_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers of every exponent, in any order in memory; conversions that NumPy is quick at are left to it."""
+    used = []
+    large = Formula.large
+    monkeypatch.setattr(Formula, "large", lambda self, *args: used.append(self) or large(self, *args))
+    x = np.arange(0, 1 << 32, 70001, np.int64).astype(np.uint32).view(np.float32)
+    table = np.resize(x, (130, 70, 3))
+    for view in (x, table.transpose(2, 0, 1), table[::2], table[:, ::-1], table.T, x[::3]):
+        with np.errstate(invalid="ignore"):  # of NaN that signal
+            expected = view.astype(np.float64)
+        found = cast(view, np.dtype(np.float64))
+        missing = np.isnan(expected)
+        np.testing.assert_array_equal(np.isnan(found), missing)
+        np.testing.assert_array_equal(found[~missing].view(np.int64), expected[~missing].view(np.int64))
+        assert found.dtype == expected.dtype
+        assert found.strides == expected.strides
+    assert len(used) == 6 * machine.is_available()
+    cast(np.ones(9000), SINGLE)
+    assert len(used) == 6 * machine.is_available()
 
 
 @pytest.mark.skipif(not machine.is_available(), reason="llvmlite is not installed")

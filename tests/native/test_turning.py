@@ -73,3 +73,17 @@ def test_a_matrix_and_its_own_transpose() -> None:
     np.testing.assert_array_equal((ours - ours.t()).numpy(), x - x.T)
     np.testing.assert_array_equal(ours.t().contiguous().numpy(), x.T)
     np.testing.assert_array_equal(ours.mul_(ours.t().clone()).numpy(), x * x.T)
+
+
+@pytest.mark.parametrize("shape", [(600, 16, 16), (3, 100, 20, 24), (40, 32, 17), (500, 5, 6)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_of_many_small_transposed_matrices(monkeypatch: pytest.MonkeyPatch, shape: Any, dtype: Any) -> None:
+    found = []
+    copied = turning.copied
+    monkeypatch.setattr("retrograd._native.library.turned", lambda x: found.append(copied(x)) or found[-1])
+    x, y = numbers(shape, dtype), numbers(shape, dtype, 1)
+    ours = (rg.from_numpy(x) @ rg.from_numpy(y).mT, rg.from_numpy(x).mT @ rg.from_numpy(y))
+    wanted = np.einsum("...ik,...jk->...ij", x, y), np.einsum("...ki,...kj->...ij", x, y)
+    for one, other in zip(ours, wanted, strict=True):
+        np.testing.assert_allclose(one.numpy(), other, rtol=1e-4 if dtype == np.float32 else 1e-12, atol=1e-2)
+    assert [one is None for one in found] == [min(shape[-2:]) < 16 or not machine.is_available()] * 2

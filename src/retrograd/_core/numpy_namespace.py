@@ -32,7 +32,7 @@ def is_half(dtype: np.dtype[Any]) -> bool:
 
 
 def cast(x: Any, dtype: np.dtype[Any]) -> Any:
-    """Convert an array; large ones between half precision and float32 by a kernel."""
+    """Convert an array; large ones from and to half precision, and to float64, by a kernel."""
     if x.size < _thresholds.NATIVE_SLOW or type(x) is not np.ndarray:
         return x.astype(dtype)
     return native.cast(x, dtype)
@@ -350,8 +350,10 @@ def _turned_back(x: Any) -> Any:
     """Copy many small transposed matrices: BLAS takes twice as long with each of them as it lies."""
     if x.ndim < 3 or x.strides[-1] == x.itemsize:
         return x
-    is_small = x.shape[-1] * x.shape[-2] <= _thresholds.SMALL_MATRIX <= x.size
-    return x.copy("C") if is_small else x
+    if not x.shape[-1] * x.shape[-2] <= _thresholds.SMALL_MATRIX <= x.size:
+        return x
+    turned = native.turned(x)
+    return x.copy("C") if turned is None else turned
 
 
 @lru_cache(256)
