@@ -7,10 +7,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import retrograd as torch
-from retrograd.compiler import _making
+from retrograd._modes import using
+from retrograd.compiler import _making, _recorder, _traced
 
 
 def retains_a_gradient(x: Any) -> Any:
@@ -327,3 +329,55 @@ for name in dir(torch.Tensor):
 assert not forgotten
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+TABLE = torch.arange(12.0).view(4, 3)
+CHOOSING: dict[str, Callable[[Any], Any]] = {
+    "index_fill": lambda index: TABLE.index_fill(0, index, 1.0),
+    "index_fill of a vector": lambda index: torch.zeros(4).index_fill(0, index, 1.0),
+    "index": lambda index: TABLE[index],
+    "index_select": lambda index: TABLE.index_select(0, index),
+    "index_select of columns": lambda index: TABLE.T.index_select(1, index),
+    "gather": lambda index: TABLE.gather(0, index[:, None]),
+    "index_add": lambda index: torch.zeros(4).index_add(0, index, torch.ones(len(index))),
+    "take": lambda index: torch.arange(4.0).take(index),
+    "put": lambda index: torch.zeros(4).put(index, torch.ones(len(index))),
+    "embedding": lambda index: torch.nn.functional.embedding(index, TABLE),
+}
+
+
+@pytest.mark.parametrize("name", CHOOSING)
+@pytest.mark.parametrize("count", [2, 40])
+def test_indices_outside_are_refused_as_in_eager(name: str, count: int) -> None:
+    choose = CHOOSING[name]
+    compiled = torch.compile(choose, fullgraph=True)
+    inside = torch.arange(count) % 4
+    for index in (inside, inside.flip(0), 3 - inside):
+        assert torch.equal(compiled(index), choose(index))
+    for wrong in (4, -5, 100):
+        outside = torch.cat([inside[1:], torch.tensor([wrong])])
+        with pytest.raises((IndexError, RuntimeError)) as expected:
+            choose(outside)
+        with pytest.raises((IndexError, RuntimeError)) as found:
+            compiled(outside)
+        assert found.type is expected.type
+        assert str(found.value).partition("\n")[0] == str(expected.value).partition("\n")[0]
+
+
+def test_what_numbers_give_a_size_to_is_not_recorded() -> None:
+    """Python looks at a size once, so the program must not meet another one."""
+    recorder = _recorder.Recorder(None)
+    with using(recording=recorder, transforms=()):
+        x = recorder.input(np.arange(4.0))
+        for made in (
+            lambda: x[x > 1],
+            lambda: np.flatnonzero(x),
+            lambda: x.nonzero(),
+            lambda: np.unique(x),
+            lambda: np.repeat(x, x.astype(np.int64)),
+            lambda: x.compress(x > 1),
+        ):
+            with pytest.raises(_traced.UnrecordableError, match="how many"):
+                made()
+        assert x[np.array([True, False, True, True])].shape == (3,)
+        assert np.repeat(x, 2).shape == (8,)

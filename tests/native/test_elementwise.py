@@ -197,6 +197,20 @@ def test_comparisons(name: str, dtype: str, torch: Any) -> None:
     np.testing.assert_array_equal(*results)
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["fmod", "remainder", "floor_divide", "div"])
+@pytest.mark.parametrize("dtype", EPS)
+def test_signs_of_nothing_that_is_left(name: str, dtype: str, torch: Any) -> None:
+    x = np.tile(np.array([3.0, -3.0, 0.0, -0.0, 4.5, -4.5, 0.5, -0.5], np.float32), 2000)
+    results = []
+    for library in (rg, torch):
+        given = library.tensor(x).to(getattr(library, dtype))
+        options = {"rounding_mode": "trunc"} if name == "div" else {}
+        made = [getattr(library, name)(given, divisor, **options) for divisor in (1.5, -1.5)]
+        results.append([np.signbit(one.double().numpy()) for one in made])
+    np.testing.assert_array_equal(*results)
+
+
 @pytest.mark.parametrize("before", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("after", ["float32", "float64", "bfloat16", "float16", "int32", "bool"])
 def test_conversions_are_those_of_small_arrays(before: str, after: str) -> None:

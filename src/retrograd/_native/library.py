@@ -121,7 +121,12 @@ def _quotient(xp: Any, x: Any, y: Any, *, rounded: str, rest: bool) -> Any:
     # in float64 the product of a float32 and a whole number below 2^29 is exact, and so is the difference
     wide, divisor = xp.astype(x, dtype=np.float64), xp.astype(y, dtype=np.float64)
     whole = getattr(xp, rounded)(wide / divisor)
-    return xp.astype(wide - whole * divisor if rest else whole, dtype=np.float32)
+    if not rest:
+        return xp.astype(whole, dtype=np.float32)
+    left = wide - whole * divisor
+    return xp.astype(
+        xp.copysign(left, wide) if rounded == "trunc" else left, dtype=np.float32
+    )  # also where nothing is left
 
 
 def divided(x: Any, y: Any, rounded: str, *, rest: bool) -> np.ndarray | None:

@@ -20,7 +20,7 @@ from .._aliasing.entering import is_of_innermost
 from .._object.numbers import element_of
 from .._recording.out_dtypes import needs_dtype_of_result
 from .._recording.record import laid_out, record
-from .index import _scalar
+from .index import _scalar, first_outside
 
 INT64, INT32 = np.dtype(np.int64), np.dtype(np.int32)
 
@@ -114,24 +114,24 @@ def _are_inside(array: Any, size: int) -> bool:
     return bool(np.maximum.reduce(array.view(np.uint64), None) < size)
 
 
+def _is_outside(array: Any, size: int) -> bool:
+    """Tell whether any index is not in [0, size)."""
+    if not array.size or (few_inside(array, 0, size) if array.size < 16 else _are_inside(array, size)):
+        return False
+    return bool(array.min() < 0 or array.max() >= size)
+
+
 def check_bounds(array: Any, size: int, axis: int, error: type[Exception] = RuntimeError, before: str = "") -> None:
     """Raise torch's error for an index outside of a dimension; negative ones are outside."""
     array = raw_leaf(array)  # of every sample: in a flat batch an index outside would reach the next one
-    if not array.size or is_meta(array):
-        return
-    if few_inside(array, 0, size) if array.size < 16 else _are_inside(array, size):
-        return
-    if array.min() < 0 or array.max() >= size:
-        wrong = int(array[(array < 0) | (array >= size)].flat[0])
+    if not is_meta(array) and _is_outside(array, size):
+        wrong = first_outside(array, 0, size)
         raise error(f"{before}index {wrong} is out of bounds for dimension {axis} with size {size}")
 
 
 def refuse_outside(array: Any, size: int) -> None:
     """Raise the error of kernels that do not say which index is outside."""
-    array = raw_leaf(array)
-    if not array.size or (few_inside(array, 0, size) if array.size < 16 else _are_inside(array, size)):
-        return
-    if array.min() < 0 or array.max() >= size:
+    if _is_outside(raw_leaf(array), size):
         raise IndexError("index out of range in self")
 
 
@@ -174,17 +174,13 @@ _LAYOUTS = tuple((slice(None),) * axis + (ARRAY,) for axis in range(4))
 
 def _check_select_bounds(at: Any, own: Any, axis: int) -> None:
     size = own.shape[axis] if own.ndim else 1
-    if is_meta(at) or (type(at) is not np.ndarray and few_inside(at, 0, size)):
+    if is_meta(at):
         return
-    if at.size >= 16 and _are_inside(at, size):
-        return
-    found = at.ravel().tolist() if at.size < 16 else (int(at.min()), int(at.max()))
-    for one in found:
-        if not 0 <= one < size:
-            if axis == 1:
-                wrong = next(int(k) for k in at.flat if k < 0 or k >= size)
-                raise RuntimeError(f"INDICES element is out of DATA bounds, id={wrong} axis_dim={size}")
-            raise IndexError("index out of range in self")
+    if _is_outside(at, size):
+        if axis == 1:
+            wrong = first_outside(at, 0, size)
+            raise RuntimeError(f"INDICES element is out of DATA bounds, id={wrong} axis_dim={size}")
+        raise IndexError("index out of range in self")
 
 
 # ---- slices written along a dimension ----
@@ -429,10 +425,9 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
             for place in at.tolist():
                 slices[place] = True
             return record(ops.masked_fill, (input, chosen, filled), {}, name)
-    elif not is_meta(every := raw_leaf(at)):
-        wrong = every[(every < -size) | (every >= size)]
-        if wrong.size:
-            raise IndexError(f"index {wrong.flat[0]} is out of bounds for dimension {axis} with size {size}")
+    elif not is_meta(every := raw_leaf(at)) and every.size and (every.min() < -size or every.max() >= size):
+        wrong = first_outside(every, -size, size)
+        raise IndexError(f"index {wrong} is out of bounds for dimension {axis} with size {size}")
     at = vocabulary.where(vocabulary.less(at, 0), at + size, at)
     mask = vocabulary.scatter_mask_zeros(at, axis=0, shape=(size,))
     mask = vocabulary.reshape(mask, shape=(size, *(1,) * (input._array.ndim - axis - 1)) if input._array.ndim else ())

@@ -231,9 +231,16 @@ def _index_arrays(part: Any, target: Any, dim: int, place: int) -> list[Any]:
     if not isinstance(array, LevelArray):
         size = target._array.shape[dim]
         if array.size and not is_meta(array) and (array.min() < -size or array.max() >= size):
-            bad = int(array[(array < -size) | (array >= size)].flat[0])
+            bad = first_outside(array, -size, size)
             raise IndexError(f"index {bad} is out of bounds for dimension {place} with size {size}")
     return [array]
+
+
+def first_outside(array: Any, low: int, high: int) -> int:
+    """Return the first index that is not in [low, high), to be named in an error: so that numbers may be read that are recorded."""
+    recording = current_mode().recording
+    numbers = array if recording is None else recording.shown(array)
+    return int(numbers[(numbers < low) | (numbers >= high)].flat[0])
 
 
 def _trimmed(layout: list[Any]) -> tuple[Any, ...]:

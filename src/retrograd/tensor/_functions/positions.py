@@ -8,24 +8,24 @@ from typing import Any
 import numpy as np
 
 from ... import _dtypes
-from ..._core.arrays import raw_leaf
+from ..._core.arrays import is_meta, raw_leaf
 from ..._ops import reducing as ops
 from ...overrides import overridable, takes_out
 from .._base import wrap
 from .._recording.record import record
 from .gathering import INT64, few_inside, same_dtype_out
-from .index import _scalar
+from .index import _scalar, first_outside
 from .joining import stack
 from .masks import NOT_LONG
 
 
 def _check_positions(array: Any, count: int) -> None:
     array = raw_leaf(array)  # of every sample of a batch
-    if not array.size or (array.size < 16 and few_inside(array, -count, count)):
+    if not array.size or is_meta(array) or (array.size < 16 and few_inside(array, -count, count)):
         return
-    wrong = array[(array < -count) | (array >= count)]
-    if wrong.size:
-        raise IndexError(f"out of range: tried to access index {wrong.flat[0]} on a tensor of {count} elements.")
+    if array.min() < -count or array.max() >= count:
+        wrong = first_outside(array, -count, count)
+        raise IndexError(f"out of range: tried to access index {wrong} on a tensor of {count} elements.")
 
 
 @takes_out
