@@ -5,9 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, TypeVar
 
+from retrograd import compiler
 from retrograd._absent import finder
 from retrograd._compiler_settings import Settings
-from retrograd.compiler import allow_in_graph, compile, disable, is_compiling, list_backends, reset
+from retrograd.compiler import allow_in_graph, disable, is_compiling, list_backends, reset
 from retrograd.compiler._module import OptimizedModule
 from retrograd.compiler._registry import lookup_backend, register_backend
 
@@ -39,7 +40,7 @@ explain = import_module("._explaining", __name__).explain
 
 def optimize(backend: Any = "inductor", *, nopython: bool = False, dynamic: bool | None = None, **kwargs: Any) -> Any:
     """Return a decorator that compiles: `torch.compile` under its old name."""
-    return compile(backend=backend, fullgraph=nopython, dynamic=dynamic)
+    return compiler.compile(backend=backend, fullgraph=nopython, dynamic=dynamic)
 
 
 def graph_break(msg: str = "") -> None:

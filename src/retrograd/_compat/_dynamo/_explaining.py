@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from retrograd import compiler
 from retrograd._warnings import warn
-from retrograd.compiler import compile
 from retrograd.compiler._explain import reasons_of
 
 
@@ -71,7 +71,7 @@ def explain(f: Callable[..., Any], *extra_args: Any, **extra_kwargs: Any) -> Any
             graphs.append(graph)
             return graph.forward
 
-        run = compile(f, backend=keep)
+        run = compiler.compile(f, backend=keep)
         begin = time.perf_counter()
         run(*args, **kwargs)
         took = time.perf_counter() - begin
