@@ -296,7 +296,7 @@ def _tensor_lines(record: Record, paths: list[str], places: Any, scope: dict[str
             owner = f"t{found.owners[at - count]}"
             lines += _refusing([f"{owner}._extra is None or {owner}._extra.hooked"])
             lines.append(f"{name} = {owner}._extra.grad")
-        lines += _one_tensor(at, tensor, found, scope, staying.index(at) if at in staying else None)
+        lines += _one_tensor(at, tensor, found, scope, staying.get(at))
     if found.touches_grads:
         for at, tensor in enumerate(found.tensors[:count]):
             if tensor._edge is LEAF and at not in found.owners:
@@ -314,9 +314,10 @@ def _tensor_lines(record: Record, paths: list[str], places: Any, scope: dict[str
     return lines + _memory_lines(found, staying, scope)
 
 
-def _staying(paths: list[str]) -> list[int]:
-    """Return which tensors are the same in most calls: those that are captured, and states of optimizers."""
-    return [at for at, path in enumerate(paths) if not path.startswith(("args", "kwargs"))]
+def _staying(paths: list[str]) -> dict[int, int]:
+    """Number the tensors that are the same in most calls: those that are captured, and states of optimizers."""
+    found = [at for at, path in enumerate(paths) if not path.startswith(("args", "kwargs"))]
+    return {at: place for place, at in enumerate(found)}
 
 
 def _all_different(names: list[str]) -> list[str]:
@@ -362,7 +363,7 @@ def _one_tensor(at: int, tensor: Any, found: Recorded, scope: dict[str, Any], pl
     return lines + _refusing([" or ".join(different)])
 
 
-def _memory_lines(found: Recorded, staying: list[int], scope: dict[str, Any]) -> list[str]:
+def _memory_lines(found: Recorded, staying: dict[int, int], scope: dict[str, Any]) -> list[str]:
     """Write that no array is that of two tensors, and that memory which is written is seen in one tensor only.
 
     Without writes and gradients it does not matter. Of tensors that stay it is found out when one of them has another array.
@@ -372,10 +373,8 @@ def _memory_lines(found: Recorded, staying: list[int], scope: dict[str, Any]) ->
     if staying:
         arrays = "".join(f"a{at}, " for at in staying)
         if matters:
-            scope["lying_of"], scope["writes"] = (
-                _lying,
-                frozenset([staying.index(at) for at in found.writes if at in staying]),
-            )
+            scope["lying_of"] = _lying
+            scope["writes"] = frozenset([staying[at] for at in found.writes if at in staying])
             lines = [f"lying = lying_of(({arrays}), writes)", *_refusing(["lying is None"])]
         lines.append(f"storages = ({''.join(f's{at}, ' for at in staying)})")
         lines.append(f"looked[0] = ({arrays}), storages, lying")
@@ -436,7 +435,7 @@ def _effect_lines(found: Recorded) -> list[str]:
 
 
 def _result_lines(
-    record: Record, lines: list[str], scope: dict[str, Any], captured: Sequence[int], staying: Sequence[int]
+    record: Record, lines: list[str], scope: dict[str, Any], captured: Sequence[int], staying: dict[int, int]
 ) -> dict[int, str]:
     """Write the tensors of the result with their node, and return their names."""
     found = record.found
@@ -445,7 +444,7 @@ def _result_lines(
         written = every if record.takes_steps else found.writes
         lines += [f"s{at} = t{at}._storage" for at in written]  # which they may just have got
         tensors = _row("t", every, captured, "captured")
-        storages = _row("s", every, () if written else staying, "storages")
+        storages = _row("s", every, () if written else [*staying], "storages")
         versions = "".join(f"0 if s{at} is None else s{at}.version, " for at in every)
         lines += [
             f"node = Node().begin({_edges(found, staying, scope)})",
@@ -501,12 +500,13 @@ def view_of(base: Any, steps: tuple[Any, ...], made_in: str, follows: bool) -> A
 
 def _row(letter: str, every: Sequence[int], part: Sequence[int], name: str) -> str:
     """Write the variables of a letter in a row, those of a part by the name of the tuple that has them already."""
+    first, inside = next(iter(part), None), set(part)
     return "".join(
-        f"*{name}, " if part and at == part[0] else f"{letter}{at}, " for at in every if at not in part or at == part[0]
+        f"*{name}, " if at == first else f"{letter}{at}, " for at in every if at == first or at not in inside
     )
 
 
-def _edges(found: Recorded, staying: Sequence[int], scope: dict[str, Any]) -> str:
+def _edges(found: Recorded, staying: dict[int, int], scope: dict[str, Any]) -> str:
     """Write where gradients of tensors go: nowhere for one that gets none, though it was read.
 
     Those of leaves that stay do not change, which the guards have seen.
@@ -518,9 +518,9 @@ def _edges(found: Recorded, staying: Sequence[int], scope: dict[str, Any]) -> st
         at, gradient = order[-1]
         if gradient is not None and (at not in staying or found.tensors[at]._edge is not LEAF):
             break
-        leaves.insert(0, None if gradient is None else found.tensors[at])
+        leaves.append(None if gradient is None else found.tensors[at])
         order.pop()
-    scope["leaves"] = tuple(leaves)
+    scope["leaves"] = tuple(reversed(leaves))
     others = "".join(
         "None, " if gradient is None else f"t{at} if t{at}._edge is LEAF else t{at}._edge, " for at, gradient in order
     )
