@@ -36,12 +36,16 @@ def step_of(model: Any, x: Any, count: int) -> tuple[Any, Any]:
     return step, (x, y)
 
 
-def convolutions() -> tuple[Any, Any]:
+def convolutions(batch: int = 16) -> tuple[Any, Any]:
     model = nn.Sequential(
         nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.AvgPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.AvgPool2d(2),
         nn.Flatten(), nn.Linear(400, 32), nn.ReLU(), nn.Linear(32, 10),
     )  # fmt: skip
-    return step_of(model, torch.randn(16, 1, 28, 28), 10)
+    return step_of(model, torch.randn(batch, 1, 28, 28), 10)
+
+
+def large_convolutions() -> tuple[Any, Any]:
+    return convolutions(256)
 
 
 def attention() -> tuple[Any, Any]:
@@ -93,7 +97,7 @@ def most(call: Callable[..., Any], args: Any) -> int:
 
 @native
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("make", [convolutions, attention, one_row, curvature, norms])
+@pytest.mark.parametrize("make", [convolutions, large_convolutions, attention, one_row, curvature, norms])
 def test_a_compiled_call_takes_no_more_memory_than_eager(make: Any, threads: int) -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
@@ -211,3 +215,16 @@ def test_what_a_backward_has_kept_is_not_overwritten() -> None:
         return h, first, second
 
     check(function, torch.randn(2, 2, 6, 6, requires_grad=True))
+
+
+@native
+def test_large_maps_in_the_place_of_what_they_read_last() -> None:
+    def function(x: Any) -> Any:
+        first = x.cumsum(0)
+        second = torch.tanh(first)  # in the place of the first
+        third = second.cumsum(0)
+        fourth = third * 2  # not in its place: it is read once more
+        return fourth.flip(0), third.sum(0), second[:1].clone()
+
+    torch.manual_seed(0)
+    check(function, torch.randn(1100, 1000))

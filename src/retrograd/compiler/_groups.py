@@ -17,7 +17,7 @@ from typing import Any
 
 from .._native import machine
 from ._clusters import cluster_of, is_large, shape_of
-from ._lowering import View, lowered
+from ._lowering import Map, View, lowered
 from ._program import Buffer, Program, Step, Value
 from ._stages import is_native, kernel_of
 
@@ -73,16 +73,19 @@ class _Shown:
         }
 
     def is_last(self, value: Value, steps: set[Step]) -> bool:
-        """Tell whether a value fills memory that nobody reads after some steps, which are next.
-
-        Objects may hold on to arrays that come into, or out of, the step that makes them.
-        """
+        """Tell whether a value fills memory that nobody reads after some steps, which are next."""
         buffer = value.buffer
         if buffer in self.results or buffer.written or self.makers.get(buffer) is not value or value.offset:
             return False
         assert value.step is not None
         users = {value.step, *self.of.get(buffer, ())}
-        return users - self.done <= steps and all(one.buffer is not None for step in users for one in step.makes)
+        return users - self.done <= steps and not any(map(self._keeps_arrays, users))
+
+    def _keeps_arrays(self, step: Step) -> bool:
+        """Tell whether an object that a step makes is read later: it may hold on to arrays that came into the step, or out of it."""
+        objects = [one for one in step.makes if one.buffer is None]
+        readers = {reader for one in objects for reader in self.readers.get(one, ())}
+        return not self.outside.isdisjoint(objects) or not readers <= self.done or any(map(self._keeps_arrays, readers))
 
 
 def _needed_views(steps: list[Step], results: Sequence[Value]) -> list[Step]:
@@ -152,13 +155,24 @@ class _Segment:
             for part in _clusters(large, self.known):
                 outside, readers = self.shown.outside, self.shown.readers
                 cluster = cluster_of(part, self.known, outside, readers) if len(part) >= FEWEST else None
-                if cluster is not None:
-                    kernels.append(cluster)
-                    gathered.update(cluster.fused)
+                alone = [step for step in part if self._takes_a_place(step)] if cluster is None else []
+                kernels += [self._kernel([step]) for step in alone] if cluster is None else [cluster]
+                gathered.update(alone if cluster is None else cluster.fused)
             rest = [step for step in own if step not in gathered]
             found += _in_order([*kernels, *rest])
             self.shown.done.update((*own, *kernels))
         return found
+
+    def _takes_a_place(self, step: Step) -> bool:
+        """Tell whether a map can be computed where one of its operands lies, which nobody reads afterwards."""
+        (made,) = step.makes
+        if not isinstance(self.known[step][0], Map) or made.buffer in self.shown.results:
+            return False
+        return any(
+            self.shown.is_last(value, {step})
+            and (value.shape, value.strides, value.dtype) == (made.shape, made.strides, made.dtype)
+            for value in step.values
+        )
 
     def _kernel(self, steps: list[Step]) -> Step:
         shown, own = self.shown, set(steps)
