@@ -156,3 +156,30 @@ def test_the_same_bits_every_time(count: int) -> None:
     for reduced in (lambda: x.sum(), lambda: x.sum(0), lambda: x.logsumexp((0, 1)), lambda: x.norm()):
         first = reduced().numpy().tobytes()
         assert all(reduced().numpy().tobytes() == first for _ in range(5))
+
+
+@pytest.fixture
+def torch() -> Any:
+    return pytest.importorskip("torch")
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("shape", [(), (1, 3), (3, 1), (1, 20_000), (20_000, 1), (150, 200)])
+def test_sums_of_negative_zeros_are_positive(shape: tuple[int, ...], torch: Any) -> None:
+    """As in torch and NumPy, where a sum begins with 0.0, in eager and compiled, of whatever layout."""
+
+    def sums(x: Any) -> list[Any]:
+        every = [x.sum(), x.mean(), x.nansum(), x.expand(2, *shape).sum(0), x.double().sum(), x.bfloat16().sum()]
+        along = [x.sum(0), x.sum(1), x.mean(0, keepdim=True), x.T.sum(0), x.T.contiguous().mean(1)] if shape else []
+        return every + along
+
+    def signs(found: list[Any]) -> list[Any]:
+        return [np.signbit(one.double().numpy()).tolist() for one in found]
+
+    expected = signs(sums(torch.full(shape, -0.0)))
+    x = retrograd.full(shape, -0.0)
+    assert signs(sums(x)) == expected
+    compiled = retrograd.compile(sums)
+    for given in (retrograd.ones(shape), x):
+        found = compiled(given)
+    assert signs(found) == expected
