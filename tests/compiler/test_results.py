@@ -347,3 +347,36 @@ def test_a_gradient_of_one_result_after_inputs_of_another_have_changed() -> None
         return found
 
     torch.testing.assert_close(trained(True), trained(False))
+
+
+@pytest.mark.parametrize("retains", [False, True])
+def test_what_no_way_leads_to_is_as_if_it_were_not_there(retains: bool) -> None:
+    """The gradient of one result calls no hooks of what only others come of, and frees none of its graph."""
+
+    def seen(compiled: bool) -> list[Any]:
+        def several(x: Any, y: Any) -> Any:
+            return x.sin() * 2, y.cos(), x.detach() + 1
+
+        run = torch.compile(several) if compiled else several
+        log: list[Any] = []
+        for turn in range(4):
+            x, y = (torch.linspace(turn, 1, 3).requires_grad_() for _ in range(2))
+            x.register_hook(lambda g: log.append(g.clone()))
+            before, beside = x.exp(), y.exp()  # whose graphs save their results
+            before.register_hook(lambda g: log.append(g * 2))
+            if retains:
+                before.retain_grad()
+            first, second, _ = run(before, beside)
+            log.append(torch.autograd.grad(second.sum(), [x, y], allow_unused=True, retain_graph=True)[0])
+            second.sum().backward()
+            log.extend([x.grad, before.grad if retains else None])
+            first.sum().backward()
+            log.extend([x.grad, y.grad, before.grad if retains else None])
+            with pytest.raises(RuntimeError, match="second time"):
+                first.sum().backward()
+        return log
+
+    expected, found = seen(False), seen(True)
+    assert [one is None for one in found] == [one is None for one in expected]
+    kept = [[one.detach() for one in side if one is not None] for side in (found, expected)]
+    torch.testing.assert_close(*kept)

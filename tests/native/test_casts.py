@@ -113,3 +113,23 @@ def test_products_of_half_precision_are_those_of_torch(dtype: str) -> None:
     for ours, theirs in zip(*found, strict=True):
         near = 0.02 if dtype == "bfloat16" else 0.003
         np.testing.assert_allclose(ours, theirs, rtol=near, atol=near * np.abs(theirs).max())
+
+
+@pytest.fixture
+def torch() -> Any:
+    return pytest.importorskip("torch")
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("count", [1, 20_000])
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+def test_float64_is_rounded_to_half_precision_as_in_torch(half: str, count: int, torch: Any) -> None:
+    """By way of float32: what lies a little above the middle of two numbers is first rounded to the middle."""
+    middles = [1 + 2.0**-11, 1 + 3 * 2.0**-11, 1 + 2.0**-8, 1 + 3 * 2.0**-8, 2.0**-14 + 2.0**-25]
+    numbers = [one + side * 2.0**-40 for one in middles for side in (-1, 0, 1)] * count
+    given = [one.tensor(numbers, dtype=one.float64).to(getattr(one, half)).double().numpy() for one in (rg, torch)]
+    np.testing.assert_array_equal(*given)
+    if count == 1:
+        compiled = rg.compile(lambda x: x.to(getattr(rg, half)))
+        for _ in range(2):
+            np.testing.assert_array_equal(compiled(rg.tensor(numbers, dtype=rg.float64)).double().numpy(), given[1])

@@ -178,3 +178,30 @@ def test_norms_of_half_precision_are_rounded_once(shape: Any, dim: Any, order: f
     assert (np.abs(norm - wanted) <= 1.01 * unit * np.abs(wanted)).all()
     # the gradient reads the norm, whose rounding counts p - 1 times
     assert (np.abs(gradient - slope) <= 4.1 * unit * np.abs(slope) + 1e-7).all()
+
+
+@pytest.fixture
+def torch() -> Any:
+    return pytest.importorskip("torch")
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("shape", [(), (1, 3), (3, 1), (1, 20_000), (20_000, 1), (150, 200)])
+def test_sums_of_negative_zeros_are_positive(shape: tuple[int, ...], torch: Any) -> None:
+    """As in torch and NumPy, where a sum begins with 0.0, in eager and compiled, of whatever layout."""
+
+    def sums(x: Any) -> list[Any]:
+        every = [x.sum(), x.mean(), x.nansum(), x.expand(2, *shape).sum(0), x.double().sum(), x.bfloat16().sum()]
+        along = [x.sum(0), x.sum(1), x.mean(0, keepdim=True), x.T.sum(0), x.T.contiguous().mean(1)] if shape else []
+        return every + along
+
+    def signs(found: list[Any]) -> list[Any]:
+        return [np.signbit(one.double().numpy()).tolist() for one in found]
+
+    expected = signs(sums(torch.full(shape, -0.0)))
+    x = retrograd.full(shape, -0.0)
+    assert signs(sums(x)) == expected
+    compiled = retrograd.compile(sums)
+    for given in (retrograd.ones(shape), x):
+        found = compiled(given)
+    assert signs(found) == expected

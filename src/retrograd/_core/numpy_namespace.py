@@ -33,6 +33,8 @@ def is_half(dtype: np.dtype[Any]) -> bool:
 
 def cast(x: Any, dtype: np.dtype[Any]) -> Any:
     """Convert an array; large ones from and to half precision, and to float64, by a kernel."""
+    if dtype == np.float16 and x.dtype == np.float64:
+        x = x.astype(SINGLE)  # torch rounds twice, too
     if x.size < _thresholds.NATIVE_SLOW or type(x) is not np.ndarray:
         return x.astype(dtype)
     return native.cast(x, dtype)

@@ -36,7 +36,7 @@ STREAMED: Final = 2048  # numbers of a block that is streamed
 # what a reduction begins with, by its operation
 _INFINITY = float("inf")
 START: Final[dict[str, Any]] = {
-    "sum": -0.0, "prod": 1, "max": -_INFINITY, "min": _INFINITY, "any": False, "all": True,
+    "sum": 0.0, "prod": 1, "max": -_INFINITY, "min": _INFINITY, "any": False, "all": True,
     "ordered_max": -_INFINITY, "ordered_min": _INFINITY,
 }  # fmt: skip
 COMBINE: Final = {

@@ -261,7 +261,7 @@ class TracedNamespace:
         if missing and op in ("sum", "prod"):
             raise UntraceableError("a sum over an axis that an array does not have")
         if not reduced & x.axes:
-            return x
+            return Traced(self, ex.add(x.expr, 0.0), x.axes) if op == "sum" and x.expr.type in FLOATS else x
         op = ex.OF_TRUTHS.get(op, op) if x.expr.type == I1 else op
         made = ex.node("reduce", (x.expr,), x.expr.type, (op, tuple(sorted(reduced & x.axes))))
         return Traced(self, made, x.axes - reduced)

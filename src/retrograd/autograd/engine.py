@@ -58,6 +58,7 @@ class Task:
 
     __slots__ = (
         "__weakref__", "callbacks", "capture", "counts", "gathered", "keep", "keep_levels", "needed", "node", "number", "pending", "root",
+        "unreached",
     )  # fmt: skip
 
     def __init__(
@@ -83,6 +84,11 @@ class Task:
         self.gathered: dict[Any, Any] = {}  # by nodes and leaves, see `_gathered.py`
         self.callbacks: list[Any] = []
         self.number = next(_numbers)
+        self.unreached: set[Any] = set()  # nodes to which edges lead, but no way from a root: as if they were not there
+
+    def leads_nowhere(self, node: Any) -> bool:
+        """Tell whether no way leads over an edge of a node that hands on no gradient: no hook is called for it."""
+        return node.holds_several or node in self.unreached
 
     def gather(self, bias: Any, weights: Any, left: Any, right: Any) -> bool:
         """Take the rows of a use of weights instead of its gradients, unless that is not worth it."""
@@ -329,7 +335,7 @@ def _run(
                     own = makes and type(grad) is NDARRAY and grad.base is None and (handed_on or grad is not given)
                 if type(edge) in leaf_types:  # leaves come first: optimizer steps in backward depend on it
                     if grad is None:
-                        if (extra := edge._extra) is not None and extra.hooked:
+                        if (extra := edge._extra) is not None and extra.hooked and not task.leads_nowhere(node):
                             finish_leaf(edge, None, graph, capture)
                     else:
                         if plain and ((extra := edge._extra) is None or not extra.hooked):
@@ -341,6 +347,8 @@ def _run(
                     continue
                 if selecting and id(edge) not in needed and id(edge) not in capture.wanted:  # type: ignore[operator,union-attr]
                     continue
+                if grad is None and edge not in pending and task.leads_nowhere(node):
+                    task.unreached.add(edge)
                 if following is None and edge not in pending:
                     following, g, mine = edge, grad, own  # in hand: it is usually the next one
                 else:
@@ -388,6 +396,8 @@ def _pull_back(node: Any, g: Any, graph: bool, freed: Freed | None, task: Task, 
     extra, capture, needed, keep_levels = node.extra, task.capture, task.needed, task.keep_levels
     mask = grads = None
     seen: Any = ()  # the gradients that hooks see which come while the node computes
+    if g is None and node in task.unreached:  # nobody is asked, and it keeps what it has saved
+        return [(edge, None) for edge in node._edges]
     if g is None:
         if extra is not None or node.runs_without_gradient:
             g, grads = without_gradient(node, extra, graph)

@@ -35,7 +35,7 @@ class CompiledBackward(Node):
 
     __slots__ = ("arrived", "call", "done", "labels", "num_outputs", "saved", "versions")
 
-    saves = makes_gradients = True
+    saves = makes_gradients = holds_several = True
     call: Any  # the compiled call: its record, and the tensors that it was given
     saved: Any
     labels: tuple[str, ...]  # of each result: the name of its node in eager, which is printed

@@ -375,7 +375,9 @@ def _reduction(step: Step, out: Value) -> list[Node] | None:
         axes = list(range(rank)) if axis is None else [axis] if isinstance(axis, int) else list(axis)
         axes = sorted({one % rank for one in axes}) if rank else []
     if not axes:  # of a number alone, or over no axis
-        return [_mapped(out, ex.input(0, computed(x)), [x])] if x.shape == out.shape else None
+        number = ex.input(0, computed(x))
+        number = ex.add(number, 0.0) if operation == "sum" else number  # which makes -0.0 a sum
+        return [_mapped(out, number, [x])] if x.shape == out.shape else None
     count = math.prod(x.shape[k] for k in axes) if name == "mean" else 1
     return [Reduction(out, operation, x, tuple(axes), count)]
 

@@ -25,7 +25,7 @@ from .._base import LEAF, edge_of, wrap
 from .._object.devices import device_of_array, move, need_known, on_host
 from .._object.formats import is_laid_out_in, laid_out_in, need_format, order_in, suggested
 from .._object.layout import laid_out_like
-from .._recording.flat import EXACT, REAL
+from .._recording.flat import CAST_AT_ONCE, EXACT, REAL
 from .._recording.record import record
 
 CPU = device_type("cpu")
@@ -49,7 +49,8 @@ def to_dtype(tensor: Any, dtype: Any, copy: bool = False) -> Any:
     if (known is wanted or known == wanted) and not copy:
         return tensor
     edge = _base._edge_slot.__get__(tensor)
-    if edge is None and type(array) is NDARRAY and known.char in REAL and wanted.char in REAL and type(tensor) in EXACT:
+    real = known.char in REAL and wanted.char in CAST_AT_ONCE
+    if edge is None and type(array) is NDARRAY and real and type(tensor) in EXACT:
         if ((mode := read_mode()) is PLAIN or mode is NO_GRAD) and array.size < LARGE and array.flags.c_contiguous:
             return wrap(array.astype(wanted), None, None)  # there is nothing to record
     elif wanted.kind in "biu" and edge is not None:

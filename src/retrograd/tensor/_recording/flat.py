@@ -41,6 +41,7 @@ from .._base import LEAF, storage_of
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 INDEX_KINDS = "iub"
 REAL = "efdE?bBhilq"  # characters of the real dtypes that are computed with
+CAST_AT_ONCE = REAL.replace("e", "")  # those to which NumPy casts as torch does: float64 becomes float32 before float16
 new_object: Any = object.__new__
 UNVERSIONED = (None, 0)  # of a value that no write can reach
 
@@ -228,7 +229,7 @@ DIRECT = {
     "reshape": "x0.reshape(p_shape)",
     "permute_dims": "x0.transpose(p_axes)",
     "copy": "x0.copy() if x0.size < SMALL else function(xp, x0)",
-    "astype": "x0.astype(p_dtype) if x0.size < SMALL and x0.dtype.char in REAL and getattr(p_dtype, 'char', '-') in REAL else "
+    "astype": "x0.astype(p_dtype) if x0.size < SMALL and x0.dtype.char in REAL and getattr(p_dtype, 'char', '-') in CAST_AT_ONCE else "
     "function(xp, x0, dtype=p_dtype)",
     "alias": "x0[...]",
     "expand_dims": "x0.reshape((*x0.shape[:p_axis], 1, *x0.shape[p_axis:])) if x0.size > 1 and p_axis < x0.ndim else "
@@ -843,6 +844,7 @@ _scope: dict[str, Any] = {
     "NO_GRAD": NO_GRAD,
     "NO_LEVELS": NO_LEVELS,
     "PLAIN": PLAIN,
+    "CAST_AT_ONCE": CAST_AT_ONCE,
     "REAL": REAL,
     "SMALL": _thresholds.LARGE,  # an implementation may know a quicker way for more
     "WIDE": WIDE,
