@@ -8,6 +8,7 @@ that nobody reads any more: large ones choose first, the arena is the last choic
 from __future__ import annotations
 
 import enum
+from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,19 +47,21 @@ class _Memory:
     """Memory in which rooms lie: its size, and when which part of it is taken."""
 
     size: int
-    taken: list[tuple[int, int, int, int]] = field(default_factory=list)  # begin, end, from where, to where
+    taken: list[tuple[int, int, int, int]] = field(default_factory=list)  # from where, to where, begin, end; in order
 
     def place(self, room: _Room) -> int | None:
         """Take the first part that is free for a room, and return where it begins; None if there is none."""
+        if room.size > self.size:
+            return None
         at = 0
-        for begin, end, low, high in sorted(self.taken, key=lambda one: one[2]):
+        for low, high, begin, end in self.taken:
             if begin <= room.end and room.begin <= end:
                 if at + room.size <= low:
                     break
                 at = max(at, -(-high // ALIGNED) * ALIGNED)
         if at + room.size > self.size:
             return None
-        self.taken.append((room.begin, room.end, at, at + room.size))
+        insort(self.taken, (at, at + room.size, room.begin, room.end))
         return at
 
 
@@ -90,13 +93,16 @@ class Rooms:
         """Return the size of the arena; for values that lie elsewhere than in memory of their own, or in none, that (None for the
         arena) and where; and the inputs in whose memory results are made.
         """
+        ends: dict[int, list[_Room]] = {}  # rooms by their ends
+        for room in self.rooms.values():
+            ends.setdefault(room.end, []).append(room)
         for room in sorted(self.rooms.values(), key=lambda one: (one.begin, -one.size)):
-            self._join(room)
+            self._join(room, ends)
         rooms = sorted(dict.fromkeys(self.rooms.values()), key=lambda one: (-one.size, one.begin))
         memories: dict[Buffer | None, _Memory] = {}
         for room in rooms:
             if room.home is not None:
-                memories[room.home] = _Memory(room.size, [(room.begin, room.end, 0, room.size)])
+                memories[room.home] = _Memory(room.size, [(0, room.size, room.begin, room.end)])
         arena = memories[None] = _Memory(EVER)
         offsets: dict[Buffer, tuple[Buffer | None, int]] = {}
         for room in rooms:
@@ -107,24 +113,26 @@ class Rooms:
             for value in room.values:
                 if value.buffer is not home and value.buffer not in self.taken:
                     offsets[value.buffer] = home, at
-        return max([max(high, 1) for *_, high in arena.taken], default=0), offsets, self.taken
+        return max([max(high, 1) for _, high, *_ in arena.taken], default=0), offsets, self.taken
 
     # ---- one in the place of another ----
-    def _join(self, room: _Room) -> None:
+    def _join(self, room: _Room, ends: dict[int, list[_Room]]) -> None:
         """Let a value take the place of one that ends where it begins, if there is one."""
         value, *others = room.values
-        for other in dict.fromkeys(self.rooms.values()):
+        for other in ends.get(room.begin, ()) if room.size >= WORTH_JOINING and not others else ():
             last = other.values[-1]
-            fits = not others and other.end == room.begin and other.size == room.size >= WORTH_JOINING
-            if fits and self._follows(value, last):
-                if room.home is not None and other.home is not None:
-                    if not self._is_the_same(value, last):
-                        continue
-                    self.taken[value.buffer] = last
-                other.values.append(value)
-                other.end, other.home = room.end, other.home or room.home
-                self.rooms[value.buffer] = other
-                return
+            ends_here = other.end == room.begin and self.rooms[last.buffer] is other
+            if not ends_here or other.size != room.size or not self._follows(value, last):
+                continue
+            if room.home is not None and other.home is not None:
+                if not self._is_the_same(value, last):
+                    continue
+                self.taken[value.buffer] = last
+            other.values.append(value)
+            other.end, other.home = room.end, other.home or room.home
+            ends.setdefault(other.end, []).append(other)
+            self.rooms[value.buffer] = other
+            return
 
     def _is_the_same(self, value: Value, before: Value) -> bool:
         """Tell whether an input can be handed on as a result."""

@@ -226,47 +226,66 @@ class Stages:
     # ---- moving ----
     def _move(self, shown: set[Buffer]) -> None:
         """Move maps to the nests that read their values, the last ones first: so what they read can follow."""
-        touched = [_touched(stage) for stage in self.stages]
+        readers: dict[Buffer, set[int]] = {}
+        writers: dict[Buffer, set[int]] = {}
+        for at, stage in enumerate(self.stages):
+            for memory, users in zip(_touched(stage), (readers, writers), strict=True):
+                for buffer in memory:
+                    users.setdefault(buffer, set()).add(at)
         for at in reversed(range(len(self.stages))):
             source = self.stages[at]
             nodes = source.nodes if isinstance(source, (Nest, ProductStage)) else ()
             for node in reversed(nodes):
                 if not isinstance(node, Map) or node.whole is not None or node.out.buffer in shown:
                     continue
-                readers = [k for k, (reads, _) in enumerate(touched) if node.out.buffer in reads]
-                if len(readers) != 1 or readers[0] <= at or not isinstance(self.stages[readers[0]], Nest):
+                to, *more = readers.get(node.out.buffer, {at})
+                if more or to <= at or not isinstance(self.stages[to], Nest):
                     continue
-                to = readers[0]
-                if all(self._is_there(operand, node.out, at, to, shown, touched) for operand in node.operands):
-                    self._move_one(node, at, to)
-                    touched[at], touched[to] = _touched(self.stages[at]), _touched(self.stages[to])
+                there = [
+                    self._is_there(operand, node.out, at, to, shown, readers, writers) for operand in node.operands
+                ]
+                if all(there) and self._has_moved(node, at, to):
+                    left, _ = _touched(self.stages[at])
+                    for operand in node.operands:
+                        own = readers.setdefault(operand.buffer, set())
+                        own.add(to)
+                        if operand.buffer not in left:
+                            own.discard(at)
+                    writers[node.out.buffer] = {to}
         self.stages = [stage for stage in self.stages if stage.nodes or not isinstance(stage, Nest)]
 
+    @staticmethod
     def _is_there(
-        self, operand: Value, out: Value, at: int, to: int, shown: set[Buffer], touched: Sequence[Any]
+        operand: Value,
+        out: Value,
+        at: int,
+        to: int,
+        shown: set[Buffer],
+        readers: dict[Buffer, set[int]],
+        writers: dict[Buffer, set[int]],
     ) -> bool:
         """Tell whether a stage can read what an earlier one reads, and nothing has to be kept for that."""
         if is_number(operand):
             return True
-        made = any(operand.buffer in writes for _, writes in touched[: at + 1])
-        kept = operand.buffer in shown or any(operand.buffer in reads for reads, _ in touched[to:])
+        written = writers.get(operand.buffer, ())
+        kept = operand.buffer in shown or max(readers.get(operand.buffer, ()), default=-1) >= to
         same = operand.strides == out.strides or operand.size < out.size
-        return (
-            same and (kept or not made) and not any(operand.buffer in writes for _, writes in touched[at + 1 : to + 1])
-        )
+        return same and (kept or min(written, default=to) > at) and not any(at < one <= to for one in written)
 
-    def _move_one(self, node: Map, at: int, to: int) -> None:
+    def _has_moved(self, node: Map, at: int, to: int) -> bool:
+        """Move a map, if the stage can compute it."""
         source, target = self.stages[at], self.stages[to]
         nest = source if isinstance(source, Nest) else source.nest
         left = nest.of_others([one for one in nest.nodes if one is not node])
         grown = target.of_others([node, *target.nodes])
         if left is None or grown is None:
-            return
+            return False
         self.stages[to] = grown
         if nest is source:
             self.stages[at] = left
         else:
             source.nest = left
+        return True
 
 
 def _touched(stage: Any) -> tuple[set[Buffer], set[Buffer]]:
@@ -317,12 +336,12 @@ class Kernel:
         self.table: list[tuple[int, list[tuple[Buffer, int]], int, int]] = []
         accesses: list[list[list[Access]]] = [[] for _ in self.stages]
         parallel = self.threads > 1
+        kept = {buffer for buffer, own in users.items() if buffer in shown or len(own) > 1}
         for at, stage in enumerate(self.stages):
             flags = driver.WAITS * self.meetings[at][1]
             if isinstance(stage, StopStage):
                 self.table.append((0, [], stage.number, flags | driver.STOPS))
                 continue
-            kept = {buffer for buffer, own in users.items() if buffer in shown or len(own) > 1}
             writer = Writer()
             items = stage.write(writer, kept, parallel and shared[at])
             accesses[at] = writer.accesses
