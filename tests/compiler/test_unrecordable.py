@@ -7,12 +7,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
 import retrograd as torch
-from retrograd._modes import using
-from retrograd.compiler import _making, _recorder, _traced
+from retrograd.compiler import _making
 
 
 def retains_a_gradient(x: Any) -> Any:
@@ -362,22 +360,3 @@ def test_indices_outside_are_refused_as_in_eager(name: str, count: int) -> None:
             compiled(outside)
         assert found.type is expected.type
         assert str(found.value).partition("\n")[0] == str(expected.value).partition("\n")[0]
-
-
-def test_what_numbers_give_a_size_to_is_not_recorded() -> None:
-    """Python looks at a size once, so the program must not meet another one."""
-    recorder = _recorder.Recorder(None)
-    with using(recording=recorder, transforms=()):
-        x = recorder.input(np.arange(4.0))
-        for made in (
-            lambda: x[x > 1],
-            lambda: np.flatnonzero(x),
-            lambda: x.nonzero(),
-            lambda: np.unique(x),
-            lambda: np.repeat(x, x.astype(np.int64)),
-            lambda: x.compress(x > 1),
-        ):
-            with pytest.raises(_traced.UnrecordableError, match="how many"):
-                made()
-        assert x[np.array([True, False, True, True])].shape == (3,)
-        assert np.repeat(x, 2).shape == (8,)

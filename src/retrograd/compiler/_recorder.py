@@ -22,9 +22,6 @@ from ._program import Buffer, Step, Value, values_in
 from ._traced import COMPUTING, STANDING, Traced, TracedObject, UnrecordableError, bare, traced_namespace
 
 STREAM = -2  # the number of memory that is none, but a stream of random numbers
-# What gives as many numbers as the numbers say: of its first argument, or of another one.
-COUNTING = frozenset("argwhere bincount compress extract flatnonzero nonzero trim_zeros unique".split())  # noqa: SIM905
-COUNTING_BY = frozenset({"compress", "extract", "repeat"})
 
 
 class Recorder:
@@ -209,8 +206,6 @@ class Recorder:
             return COMPUTING.call(kind, function, label, args, options)
         if name is not None and any(type(one) is Number for one in args):
             args = self._with_arrays(args)
-        if _is_sized_by_numbers(label, args, options):
-            self.refuse("the numbers of a tensor say how many another one has")
         step = Step(
             kind, owner if owner is not None and owner.__name__ == label else function, label, (), {}, name=name
         )
@@ -556,14 +551,3 @@ def _place() -> str:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("numpy."):
         frame = user_frame(frame.f_back)
     return describe(frame.f_code, frame.f_lasti).strip()
-
-
-def _is_sized_by_numbers(label: str, args: Sequence[Any], options: dict[str, Any]) -> bool:
-    """Tell whether the numbers of traced arrays decide the shape of a result, which Python has looked at once only."""
-    if label in COUNTING and type(args[0]) is Traced:
-        return True
-    if label != "getitem" and label not in COUNTING_BY:
-        return False
-    given = (*args[1:], *options.values())
-    traced = [one for part in given for one in (part if type(part) is tuple else (part,)) if type(one) is Traced]
-    return any(one.dtype.kind == "b" for one in traced) if label == "getitem" else bool(traced)
