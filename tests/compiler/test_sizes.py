@@ -146,3 +146,69 @@ def test_regions_and_derivatives_of_derivatives_serve_all_sizes() -> None:
     assert sum(compiled[:3]) > 0
     assert compiled[3:] == [0] * 6
     assert said == [n for n in (20, 20, 20, 35, 35, 35, 50, 50, 50) for _ in range(2)]
+
+
+def counted(x: Any, kept: Any) -> Any:
+    return x * x[x > 0].shape[0]
+
+
+def counted_places(x: Any, kept: Any) -> Any:
+    return x + torch.nonzero(x > 0).size(0) + torch.where(x < 0)[0].numel() + torch.argwhere(x > 1).shape[0]
+
+
+def counted_choice(x: Any, kept: Any) -> Any:
+    found = x[x > 0]
+    return found.mean() if found.numel() > 2 else x.sum()
+
+
+def counted_turns(x: Any, kept: Any) -> Any:
+    parts = [x[at] * at for at in range(len(x[x > 0]))]
+    return sum(parts, x[0]) + torch.zeros(x[x > 1].shape).sum()
+
+
+def counted_draws(x: Any, kept: Any) -> Any:
+    before = torch.rand(3)
+    return before.sum() * x[x > 0].shape[0] + torch.rand(len(x[x < 0])).sum() + x.sum()
+
+
+def counted_gradient(x: Any, kept: Any) -> Any:
+    weight = x.detach().requires_grad_()
+    return torch.autograd.grad((weight * weight).sum() * x[x > 0].shape[0], weight)[0]
+
+
+def chosen_before_a_write(x: Any, kept: Any) -> Any:
+    found = x[x > 0].sum()
+    kept.add_(1)
+    return found
+
+
+def counted_before_a_write(x: Any, kept: Any) -> Any:
+    count = x[x > 0].shape[0]
+    kept.add_(count).mul_(0.5)
+    return kept * count
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        counted, counted_places, counted_choice, counted_turns, counted_draws, counted_gradient, chosen_before_a_write,
+        counted_before_a_write,
+    ],
+    ids=lambda f: f.__name__,
+)  # fmt: skip
+def test_how_much_numbers_make_is_asked_again_in_every_call(function: Any) -> None:
+    """Also where only the size is used; and before anything is written, so that a call that runs another program has written nothing."""
+    compiled = torch.compile(function)
+    kept = [torch.zeros(6) for _ in range(2)]
+    for turn in range(16):
+        torch.manual_seed(turn)
+        x = torch.randn(6).round()
+        found = []
+        for run, own in zip((compiled, function), kept, strict=True):
+            torch.manual_seed(turn)
+            found.append((run(x, own), torch.rand(1), own._version))
+        assert found[0][0].shape == found[1][0].shape
+        torch.testing.assert_close(*found, equal_nan=True)
+        torch.testing.assert_close(*kept)
+    assert len(compiled._compiled.records) > 1
+    assert not compiled._compiled.reasons

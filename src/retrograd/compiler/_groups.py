@@ -18,7 +18,7 @@ from typing import Any
 from .._native import machine
 from ._clusters import cluster_of, is_large, shape_of
 from ._lowering import Map, View, lowered
-from ._program import Buffer, Program, Step, Value
+from ._program import Buffer, Program, Step, Value, checks
 from ._stages import is_native, kernel_of
 
 FEWEST = 2  # large steps that are worth a kernel
@@ -33,7 +33,7 @@ def grouped(program: Program) -> Program:
     steps: list[Step] = []
     segment: list[Step] = []
     for step in program.steps:
-        if (step.writes or step.kind == "check") and not is_native(step, known[step]):
+        if (step.writes or checks(step)) and not is_native(step, known[step]):
             steps += _Segment(segment, known, shown).ordered()
             segment = []
             steps.append(step)
@@ -93,8 +93,8 @@ def _needed_views(steps: list[Step], results: Sequence[Value]) -> list[Step]:
     needed = set(results)
     kept = []
     for step in reversed(steps):
-        checks = step.kind == "check" or step.name == "kernel"
-        if step.writes or checks or not step.makes or any(made in needed for made in step.makes):
+        stays = step.writes or checks(step) or step.name == "kernel" or not step.makes
+        if stays or any(made in needed for made in step.makes):
             kept.append(step)
             needed.update(step.values)
     return kept[::-1]

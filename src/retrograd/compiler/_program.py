@@ -135,6 +135,11 @@ def is_dynamic(step: Step) -> bool:
     return step.label in DYNAMIC and not (step.label == "where" and len(step.arguments) == 3)
 
 
+def checks(step: Step) -> bool:
+    """Tell whether a program may end at a step. Where numbers say how much is made, Python may have asked how much that was."""
+    return step.kind == "check" or bool(step.makes and is_dynamic(step))
+
+
 def may_refuse(step: Step) -> bool:
     """Tell whether a step draws random numbers by numbers of tensors that it may refuse, such as chances above 1."""
     return step.kind == "draw" and any(value.dtype is not None for value in step.values)
@@ -255,7 +260,7 @@ def _alive(steps: list[Step], results: Sequence[Value]) -> list[Step]:
     buffers = {value.buffer for value in results if value.buffer is not None}
     kept: list[Step] = []
     for step in reversed(steps):
-        wanted = step.kind == "check" or any(made in needed for made in step.makes)
+        wanted = checks(step) or any(made in needed for made in step.makes)
         wanted = wanted or any(buffer.known or buffer in buffers for buffer in step.writes)
         if not wanted:
             continue
