@@ -412,3 +412,20 @@ assert torch.equal(x.softmax(1), torch.full_like(x, 2.0 ** -22))
 print(stopped)
 """
     assert run(code) == ["40"]
+
+
+@needs_llvm
+@pytest.mark.parametrize("axis", [1, 0])
+def test_a_product_is_added_in_one_step(axis):
+    """It is rounded once: what the rounding of a square leaves is what there is between the square and itself, added exactly."""
+
+    @formula
+    def dot(xp, x, y):
+        return xp.sum(x * y, axis=(axis,), keepdims=True)
+
+    a = np.float32(1 + 2**-12)
+    x, y = np.tile([a, -a], (20_000, 1)).astype(np.float32), np.full((20_000, 2), a)
+    if axis == 0:
+        x, y = (np.ascontiguousarray(array.T) for array in (x, y))
+    exact = np.float64(a) * np.float64(a)
+    assert set(np.unique(dot(xp, x, y)).tolist()) == {float(np.float32(exact) - exact)}

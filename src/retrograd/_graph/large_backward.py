@@ -58,6 +58,7 @@ class LargeBackward:
     def __init__(self, primitive: Any, rules: Sequence[Any]) -> None:
         self.name = primitive.name
         self.rules = rules
+        self.known: dict[tuple[bool, ...], Any] = {}  # by the gradients that are wanted
         self.formulas: dict[Any, Formula] = {}  # by the gradients that are wanted, and which values are arrays
         # Memory is what takes the time of a single product: there, a call of NumPy is quicker up to sizes at which threads pay.
         plain = primitive.plain_rules
@@ -78,22 +79,41 @@ class LargeBackward:
         is not.
         """
         wanted = tuple([e is not None and r is not None for e, r in zip(edges, self.rules, strict=True)])
-        rules = [r for r, w in zip(self.rules, wanted, strict=True) if w and not hands_on(r)]
+        known = self.known.get(wanted)
+        if known is None:
+            known = self.known[wanted] = self._known(wanted)
+        rules, names, sources = known
         if not rules:
             return [g if w else None for w in wanted]
-        read = {name: getattr(values, name) for rule in rules for name in rule.names}
-        arrays = {name: value for name, value in read.items() if isinstance(value, NDARRAY | np.generic)}
-        params = {name: value for name, value in read.items() if name not in arrays}
+        arrays = [getattr(values, name) for name in names]
+        params: dict[str, Any] = {}
+        for value in arrays:
+            if not isinstance(value, NDARRAY | np.generic):
+                read = dict(zip(names, arrays, strict=True))
+                params = {name: value for name, value in read.items() if not isinstance(value, NDARRAY | np.generic)}
+                names = tuple([name for name in names if name not in params])
+                arrays = [read[name] for name in names]
+                break
         numbers = tuple([n for n, value in params.items() if type(value) is float and n not in FIXED])
-        key = wanted, tuple(arrays), numbers
+        key = wanted, names, numbers
         formula = self.formulas.get(key)
         if formula is None:
-            formula = self.formulas[key] = self._formula(rules, tuple(arrays), numbers)
+            formula = self.formulas[key] = self._formula(rules, names, numbers)
         out = None
         if reuse and len(rules) == sum(wanted):
             out = [*[None for _ in rules[1:]], g]
-        found = iter(formula.large(numpy_namespace, [g, *arrays.values()], params, out))
-        return [(g if hands_on(r) else next(found)) if w else None for r, w in zip(self.rules, wanted, strict=True)]
+        found = (*formula.large(numpy_namespace, [g, *arrays], params, out), g, None)
+        return [found[k] for k in sources]
+
+    def _known(self, wanted: tuple[bool, ...]) -> tuple[list[Any], tuple[str, ...], list[int]]:
+        """Return the rules that compute, what they read, and where each gradient stands: last but one the one that arrives, last None."""
+        rules = [r for r, w in zip(self.rules, wanted, strict=True) if w and not hands_on(r)]
+        sources, count = [], 0
+        for rule, w in zip(self.rules, wanted, strict=True):
+            computed = w and not hands_on(rule)
+            sources.append(count if computed else len(rules) + (not w))
+            count += computed
+        return rules, tuple(dict.fromkeys([name for rule in rules for name in rule.names])), sources
 
     def _formula(self, rules: Sequence[Any], names: tuple[str, ...], numbers: tuple[str, ...]) -> Formula:
         def gradients(xp: Any, g: Any, *arrays: Any, **params: Any) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ and a body. There is nothing about a target in them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, Final
@@ -446,8 +446,7 @@ class _Lowering:
                     self._value(node, known[: depth + 1], where)
         values: list[Any] = []
         for r, total in zip(reductions, totals, strict=True):
-            value = self._value(r.args[0], known, where)
-            values.append(self.w.step(COMBINE[r.detail], r.type, total, value))
+            values.append(self._added(r, total, self._value, known, where))
         for number, output in stores:
             self._store(
                 number, output.value, self._value(output.value, known, where), where, COMBINE.get(output.reduction)
@@ -459,6 +458,15 @@ class _Lowering:
             self.w.at = outside
         for r, value in zip(reductions, values, strict=True):
             self.row[r] = value
+
+    def _added(self, r: Expr, total: Any, value_of: Callable[..., Any], *place: Any) -> Any:
+        """Add an element to a running total; a product that is not there yet is added in one step."""
+        value, known = r.args[0], place[0]
+        there = any(value in k for k in (*known, self.pieces)) or (self.kept is not None and value is self.kept[0])
+        if r.detail == "sum" and value.op == "mul" and r.type in ex.FLOATS and not there:
+            x, y = [value_of(a, *place) for a in value.args]
+            return self.w.step("sum_fma", r.type, x, y, total)
+        return self.w.step(COMBINE[r.detail], r.type, total, value_of(value, *place))
 
     def _within_pass(self, wanted: Sequence[Expr]) -> list[Expr]:
         """Return the nodes that a pass computes: those before earlier reductions are known by now."""
@@ -573,8 +581,8 @@ class _Lowering:
         lane = w.step("sub", I64, where[-1], self.start)
         for r, array in zip(group, arrays, strict=True):
             before = w.step("load", r.type, array, lane, detail=r.type)
-            value = self._lane_value(r.args[0], known, where)
-            w.step("store", "void", array, lane, w.step(COMBINE[r.detail], r.type, before, value), detail=r.type)
+            after = self._added(r, before, self._lane_value, known, where)
+            w.step("store", "void", array, lane, after, detail=r.type)
         for number, output in stores:
             self._store(number, output.value, self._lane_value(output.value, known, where), where)
         w.at = outsides[0]

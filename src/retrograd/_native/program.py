@@ -168,7 +168,10 @@ class Formula:
 
     def large(self, xp: Any, arrays: Sequence[Any], params: dict[str, Any], out: Any = None) -> Any:
         """Compute by a kernel, or in blocks."""
-        arrays = [a if type(a) is NDARRAY else np.asarray(a) for a in arrays]
+        for a in arrays:
+            if type(a) is not NDARRAY:
+                arrays = [np.asarray(a) for a in arrays]
+                break
         plan, arrays = self._turned(arrays, params, () if out is None else tuple([o is not None for o in out]))
         return self._in_blocks(xp, arrays, params) if plan is None else plan.run(arrays, params, out)
 
@@ -188,8 +191,10 @@ class Formula:
         `taken` tells which results have memory already, perhaps that of an array.
         """
         streams = get_num_threads() > 1
-        key = (self._fixed(params), taken, streams, *[(a.dtype.num, a.shape, a.strides) for a in arrays])
-        return self._kept(key, arrays, params, taken)
+        fixed = self._fixed(params) if params else ()
+        key = (fixed, taken, streams, *[(a.dtype.num, a.shape, a.strides) for a in arrays])
+        plan = self.plans.get(key, self)
+        return self._kept(key, arrays, params, taken) if plan is self else plan  # type: ignore[return-value]
 
     def _kept(self, key: Any, *like: Any) -> _Plan | None:
         plan = self.plans.get(key, self)
@@ -607,35 +612,59 @@ class _Plan:
             level in ("column", "room") for _, level, _, _ in outputs
         )  # results have a row for each chunk
         self.levels = [(level, op, DTYPE[value.type]) for (_, level, _, op), value in zip(outputs, plain, strict=True)]
+        # shapes and dtypes of results, where these are all that they need
+        simple = all(
+            order is None and (level == "element" or (level == "row" and not self.partial))
+            for _, _, order, level in self.made
+        )
+        self.rooms = [(shape, dtype) for shape, dtype, *_ in self.made] if simple else None
 
     def run(self, arrays: Sequence[np.ndarray], params: dict[str, Any], out: Any = None) -> Any:
-        results: list[Any] = []
-        for number, (shape, dtype, order, level) in enumerate(self.made):
-            if out is not None and level == "element" and order is None and _fits(out[number], shape, dtype):
-                room = out[number]
-            elif level in ("column", "room"):
-                count = -(-self.items // self.chunk)
-                _, op, wide = self.levels[number]
-                make = np.zeros if op == "sum" else np.empty
-                room = make((count, self.inner[-1][1]), wide)
-                if op not in ("sum", ""):
-                    from .loops import start_of
+        if out is None and self.rooms is not None:  # most calls
+            results: list[Any] = [np.empty(shape, dtype) for shape, dtype in self.rooms]
+        else:
+            results = [self._room(number, out) for number in range(len(self.made))]
+        cells = self.cells(*[id(a) + DATA for a in arrays], *[id(a) + DATA for a in results])
+        numbers = None
+        if self.scalars:
+            numbers = self.numbers(*[params[s] if type(s) is str else self.shape[s] for s in self.scalars])
+        chunk = self.chunk
+        if self.threads and (count := get_num_threads()) > 1:
+            if not self.chunked:  # a thread that comes late still finds something to do
+                chunk = -(-self.items // (PARTS * count))
+            share(self.function, cells, self.sizes, numbers, 0, self.items, chunk)
+        elif self.chunked:
+            alone(self.function, cells, self.sizes, numbers, 0, self.items, chunk)
+        else:
+            self.function(cells, self.sizes, numbers, 0, self.items)
+        if self.chunked or self.partial:
+            self._join(results)
+        return tuple(results[: self.given]) if self.several else results[0]
 
-                    room[...] = start_of(op, STORAGE[wide])
-            elif level == "row" and self.partial:
-                room = np.empty(self.items, self.levels[number][2])
-            elif order is None:
-                room = np.empty(shape, dtype)
-            else:
-                room = np.empty([shape[k] for k in order], dtype).transpose(np.argsort(order))
-            results.append(room)
-        cells = self.cells(*[id(a) + DATA for a in (*arrays, *results)])
-        numbers = self.numbers(*[params[s] if type(s) is str else self.shape[s] for s in self.scalars])
-        chunk, threads = self.chunk, self.threads and (count := get_num_threads()) > 1
-        if not self.chunked:  # a thread that comes late still finds something to do
-            chunk = -(-self.items // (PARTS * count)) if threads else self.items
-        (share if threads else alone)(self.function, cells, self.sizes, numbers, 0, self.items, chunk)
-        for number, (level, op, _) in enumerate(self.levels) if self.chunked or self.partial else ():
+    def _room(self, number: int, out: Any) -> np.ndarray:
+        """Return memory for a result, or for the parts of one: that of `out` where it fits."""
+        shape, dtype, order, level = self.made[number]
+        if out is not None and level == "element" and order is None and _fits(out[number], shape, dtype):
+            return out[number]  # type: ignore[no-any-return]
+        if level in ("column", "room"):
+            _, op, wide = self.levels[number]
+            room: np.ndarray = (np.zeros if op == "sum" else np.empty)(
+                (-(-self.items // self.chunk), self.inner[-1][1]), wide
+            )
+            if op not in ("sum", ""):
+                from .loops import start_of
+
+                room[...] = start_of(op, STORAGE[wide])
+            return room
+        if level == "row" and self.partial:
+            return np.empty(self.items, self.levels[number][2])
+        if order is None:
+            return np.empty(shape, dtype)
+        return np.empty([shape[k] for k in order], dtype).transpose(np.argsort(order))
+
+    def _join(self, results: list[Any]) -> None:
+        """Put results in the place of their parts."""
+        for number, (level, op, _) in enumerate(self.levels):
             if level == "column" or (level == "row" and self.partial):
                 shape, dtype = self.made[number][:2]
                 if level == "column":
@@ -646,7 +675,6 @@ class _Plan:
                 if axes != sorted(axes):
                     total = total.reshape([shape[k] for k in axes]).transpose(np.argsort(axes))
                 results[number] = np.ascontiguousarray(total, dtype).reshape(shape)
-        return tuple(results[: self.given]) if self.several else results[0]
 
 
 class PreparedUpdate:

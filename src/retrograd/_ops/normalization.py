@@ -67,9 +67,11 @@ def moments(xp, x, axis, count, wide=False):
     return away, wrong, mean + wrong, variance - wrong * wrong
 
 
-def scaled(away, wrong, scale, weight, bias):
-    """Return (away - wrong) * scale * weight + bias in the memory of `away`; all but the scale may be None."""
+def scaled(xp, away, wrong, scale, weight, bias):
+    """Return (away - wrong) * scale * weight + bias, on arrays in the memory of `away`; all but the scale may be None."""
     factor = scale if weight is None else scale * weight
+    if xp.module is None and bias is not None:  # in a kernel each product is added as it is
+        return xp.fma(away, factor, bias if wrong is None else xp.fma(-wrong, factor, bias))
     shift = bias
     if wrong is not None:
         shift = -wrong * factor if bias is None else bias - wrong * factor
@@ -85,7 +87,7 @@ def normalise(xp, x, *affine, axis, count, eps, weighted, wide=False):
     """Return normalised numbers, scaled and shifted, mean and 1 / deviation; `affine` are the weights, if any, and the shifts, if any."""
     away, wrong, mean, variance = moments(xp, x, axis, count, wide)
     scale = passes.number(xp.module, 1, x.dtype) / xp.sqrt(variance + eps)
-    return scaled(away, wrong, scale, *parameters(affine, weighted)), mean, scale
+    return scaled(xp, away, wrong, scale, *parameters(affine, weighted)), mean, scale
 
 
 @formula(numbers=("count", "eps"), wide=(1,))

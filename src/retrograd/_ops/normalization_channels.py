@@ -62,7 +62,7 @@ def _over_samples(xp, x, *affine, count, eps, weighted, half, wide):
     else:
         mean, variance, scale = _coarse(xp, middle, variance, count, eps, half)
         wrong = mean - middle if wrong is None else wrong + (mean - middle)
-    return scaled(away, wrong, scale, *parameters(affine, weighted)), mean, scale, middle, variance
+    return scaled(xp, away, wrong, scale, *parameters(affine, weighted)), mean, scale, middle, variance
 
 
 @fused("NativeBatchNormBackward0", outputs=3, widens=False, unread=("bias",))
@@ -155,7 +155,7 @@ def affine(xp, x, weight, bias):
 # ---- batch_norm with mean and variance given ----
 @formula
 def _moved(xp, x, mean, factor, *shift):
-    return scaled(x - mean, None, factor, None, *shift or (None,))
+    return scaled(xp, x - mean, None, factor, None, *shift or (None,))
 
 
 @fused("NativeBatchNormBackward0", takes_halves=True, unread=("bias",))
