@@ -269,7 +269,7 @@ _kept: list[Any] = []
 
 def as_method(text: str) -> Callable[[Context], Callable[..., Any]]:
     """Return what makes functions of Python of contexts: the machine code of a text, which gets the context as `self`."""
-    made = _Method(b"native", machine.address(text), FASTCALL, None)
+    made = _Method(b"native", machine.address(text, as_it_is=True), FASTCALL, None)
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     _kept.append(made)  # as long as functions may be called
@@ -338,7 +338,11 @@ def launcher(
     launch = _launch()(context)
     if threads == 1:
         return launch  # type: ignore[no-any-return]
-    part, status, place = machine.compiled(_module("take_part")), sync[LINE : LINE + 1], context.ctypes.data
+    part, status, place = (
+        machine.compiled(_module("take_part"), as_it_is=True),
+        sync[LINE : LINE + 1],
+        context.ctypes.data,
+    )
 
     def shared(*arrays: np.ndarray) -> bool:
         launch(*arrays)

@@ -83,7 +83,10 @@ class _Machine:
         self.libraries: list[Any] = []  # what is linked stays as long as these do
 
     def optimised(self, text: str, as_it_is: bool = False) -> Any:
-        """Parse and optimise a module; one that is to stay `as_it_is` says itself what stands in vectors."""
+        """Parse and optimise a module.
+
+        One that is to stay `as_it_is` says itself what stands in vectors, or has no loop that is worth it: that takes a third of the time.
+        """
         llvm = self.llvm
         module = llvm.parse_assembly(f'target triple = "{self.triple}"\n{text}')
         module.verify()
@@ -199,9 +202,9 @@ def _callable(address: int) -> Any:
     return found
 
 
-def compiled(text: str) -> Any:
-    """Return the C function of a module's text, in which its name stands as KERNEL."""
-    return _callable(address(text))
+def compiled(text: str, as_it_is: bool = False) -> Any:
+    """Return the C function of a module's text, in which its name stands as KERNEL; see `_Machine.optimised`."""
+    return _callable(address(text, as_it_is))
 
 
 def assembly(text: str) -> str:

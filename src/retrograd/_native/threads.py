@@ -215,7 +215,7 @@ class _Pool:
         self.memory = room[start : start + _MEMORY]
         system = ctypes.cast(ctypes.CDLL(None).syscall, ctypes.c_void_p).value
         self.pointers = ctypes.c_char_p(self.memory.ctypes.data), ctypes.c_char_p(system)
-        self.serve, self.call = machine.compiled(_text(_WORKER)), machine.compiled(_text(_CALLER))
+        self.serve, self.call = [machine.compiled(_text(part), as_it_is=True) for part in (_WORKER, _CALLER)]
         self.workers: list[threading.Thread] = []
 
     def has(self, workers: int) -> bool:
