@@ -338,11 +338,8 @@ def launcher(
     launch = _launch()(context)
     if threads == 1:
         return launch  # type: ignore[no-any-return]
-    part, status, place = (
-        machine.compiled(_module("take_part"), as_it_is=True),
-        sync[LINE : LINE + 1],
-        context.ctypes.data,
-    )
+    part = machine.compiled(_module("take_part"), as_it_is=True)
+    status, place = sync[LINE : LINE + 1], context.ctypes.data
 
     def shared(*arrays: np.ndarray) -> bool:
         launch(*arrays)
