@@ -66,7 +66,9 @@ def test_gradients_are_torchs(operation: str, given_back: str) -> None:
         assert ours == theirs
         return
     assert ours[0] == theirs[0]
-    np.testing.assert_allclose(ours[1], theirs[1], rtol=2e-3)
+    # differences of numbers in half precision have no more digits than these; torch's depend on the processor
+    close_to_zero = 2e-3 * np.abs(theirs[1]).max() if given_back == "half" else 0
+    np.testing.assert_allclose(ours[1], theirs[1], rtol=2e-3, atol=close_to_zero)
 
 
 @pytest.mark.parametrize("graph", [False, True])
