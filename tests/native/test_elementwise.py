@@ -211,6 +211,18 @@ def test_signs_of_nothing_that_is_left(name: str, dtype: str, torch: Any) -> Non
     np.testing.assert_array_equal(*results)
 
 
+@pytest.mark.parametrize("name", ["fmod", "remainder", "floor_divide"])
+@pytest.mark.parametrize("dtype", EPS)
+@pytest.mark.parametrize("divisor", [np.inf, -np.inf])
+def test_rests_of_infinite_divisors_are_those_of_few_numbers(name: str, dtype: str, divisor: float) -> None:
+    few = rg.tensor([3.0, -3.0, 0.0, -0.0, 1.5]).to(getattr(rg, dtype))
+    for other in (divisor, rg.full_like(few, divisor)):
+        wanted = getattr(rg, name)(few, other)
+        many = other if other is divisor else other.repeat(4000)
+        got = getattr(rg, name)(few.repeat(4000), many)
+        assert rg.equal(got, wanted.repeat(4000))
+
+
 @pytest.mark.parametrize("before", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("after", ["float32", "float64", "bfloat16", "float16", "int32", "bool"])
 def test_conversions_are_those_of_small_arrays(before: str, after: str) -> None:
