@@ -60,3 +60,25 @@ def test_matrices_are_not_changed_by_their_transposes(dtype, side):
     assert columns.t().is_contiguous()
     with pytest.raises(RuntimeError, match="refer to a single memory location"):
         columns.t().add_(columns)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("count", [1, 9000])
+def test_numbers_are_rounded_before_they_are_compared(dtype, count):
+    """As in torch, however many elements there are."""
+    tenth, power = torch.tensor(0.1).to(dtype), {torch.float16: 2048, torch.bfloat16: 256}[dtype]
+    x = torch.stack([tenth, torch.tensor(power).to(dtype)]).repeat(count)
+    answers = [
+        x == 0.1,
+        x != power + 1,
+        x >= 0.1,
+        x.clone().eq_(0.1),
+        power + 1 - x,
+        torch.func.vmap(lambda x: x == 0.1)(x),
+    ]
+    wanted = [[1, 0], [1, 0], [1, 1], [1, 0], [power, 0], [1, 0]]
+    for answer, one in zip(answers, wanted, strict=True):
+        assert torch.equal(answer.float(), torch.tensor(one).repeat(count).to(dtype).float())
+    x.requires_grad_()
+    x.clamp(0.1, power + 1).sum().backward()
+    assert (x.grad == 1).all()
