@@ -124,9 +124,9 @@ def _quotient(xp: Any, x: Any, y: Any, *, rounded: str, rest: bool) -> Any:
     if not rest:
         return xp.astype(whole, dtype=np.float32)
     left = wide - whole * divisor
-    return xp.astype(
-        xp.copysign(left, wide) if rounded == "trunc" else left, dtype=np.float32
-    )  # also where nothing is left
+    if rounded == "trunc":
+        left = xp.copysign(left, wide)  # also where nothing is left
+    return xp.astype(left, dtype=np.float32)
 
 
 def divided(x: Any, y: Any, rounded: str, *, rest: bool) -> np.ndarray | None:
