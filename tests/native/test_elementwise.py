@@ -26,7 +26,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "a power of a number": lambda torch, x, y: 2.5**x,
     "by a number": lambda torch, x, y: (x * 3.0 + 2) / 7.0 - 0.5,
     "a number by it": lambda torch, x, y: 2.0 / x - x,
-    "clamp": lambda torch, x, y: x.clamp(0.25, 0.6),
+    "clamp": lambda torch, x, y: x.clamp(0.25, 0.625),
     "clamp from below": lambda torch, x, y: x.clamp(min=0.25),
     "clamp by tensors": lambda torch, x, y: torch.clamp(x, y, y * 2),
     "where": lambda torch, x, y: torch.where(x > 0.5, x, y),
@@ -209,6 +209,26 @@ def test_signs_of_nothing_that_is_left(name: str, dtype: str, torch: Any) -> Non
         made = [getattr(library, name)(given, divisor, **options) for divisor in (1.5, -1.5)]
         results.append([np.signbit(one.double().numpy()) for one in made])
     np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("name", ["fmod", "remainder", "floor_divide"])
+@pytest.mark.parametrize("dtype", EPS)
+@pytest.mark.parametrize("divisor", [np.inf, -np.inf])
+def test_rests_of_infinite_divisors_are_those_of_few_numbers(name: str, dtype: str, divisor: float) -> None:
+    few = rg.tensor([3.0, -3.0, 0.0, -0.0, 1.5]).to(getattr(rg, dtype))
+    for other in (divisor, rg.full_like(few, divisor)):
+        wanted = getattr(rg, name)(few, other)
+        many = other if other is divisor else other.repeat(4000)
+        got = getattr(rg, name)(few.repeat(4000), many)
+        assert rg.equal(got, wanted.repeat(4000))
+
+
+@pytest.mark.parametrize("dtype", EPS)
+@pytest.mark.parametrize("bounds", [(np.nan, None), (None, np.nan), (np.nan, 1.0), (0.0, np.nan)])
+def test_bounds_that_are_nan(dtype: str, bounds: tuple[float | None, float | None]) -> None:
+    x = rg.tensor([1.0, -1.0, np.nan]).repeat(4000).to(getattr(rg, dtype))
+    assert x.clamp(*bounds).isnan().all()
+    assert x.clone().clamp_(*bounds).isnan().all()
 
 
 @pytest.mark.parametrize("before", ["float32", "bfloat16", "float16"])

@@ -180,6 +180,24 @@ def test_norms_of_half_precision_are_rounded_once(shape: Any, dim: Any, order: f
     assert (np.abs(gradient - slope) <= 4.1 * unit * np.abs(slope) + 1e-7).all()
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("order", [0, 1, 2, 3, 1.5, np.inf])
+@pytest.mark.parametrize("size", [7, 9000])
+def test_tangents_of_norms_of_half_precision_are_rounded_once(order: float, size: int, dtype: str) -> None:
+    x, t = (
+        retrograd.tensor(np.random.default_rng(k).standard_normal(size)).to(getattr(retrograd, dtype)) for k in (0, 1)
+    )
+
+    def norm(x: Any) -> Any:
+        return retrograd.linalg.vector_norm(x, order)
+
+    out, tangent = retrograd.func.jvp(norm, (x,), (t,))
+    _, exact = retrograd.func.jvp(norm, (x.double(),), (t.double(),))
+    assert out.dtype == tangent.dtype == x.dtype
+    scale = exact.abs() + (t.double() ** 2).mean().sqrt()
+    assert (tangent.double() - exact).abs() <= scale * {"bfloat16": 2.0**-6, "float16": 2.0**-9}[dtype]
+
+
 @pytest.fixture
 def torch() -> Any:
     return pytest.importorskip("torch")

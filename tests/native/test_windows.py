@@ -279,6 +279,19 @@ def test_inputs_that_no_place_of_the_kernel_meets(monkeypatch) -> None:
     assert not found[..., 12:].any()
 
 
+@pytest.mark.parametrize(("stride", "padding", "kernel", "dilation"), [(2, 1, 1, 1), (3, 5, 2, 3), (2, 1, 3, 2)])
+def test_first_inputs_that_no_place_of_the_kernel_meets(monkeypatch, stride, padding, kernel, dilation) -> None:
+    x, weight = rg.randn(2, 3, 40, requires_grad=True), rg.randn(3, 1, kernel)
+    options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": 3}
+    (wanted,) = rg.autograd.grad(F.conv1d(x, weight, **options).sum(), x)
+    monkeypatch.setattr(nests, "NATIVE", 1)
+    out = F.conv1d(x, weight, **options).sum()
+    monkeypatch.setattr(np, "empty", lambda shape, dtype=float: np.full(shape, 7, dtype))
+    (found,) = rg.autograd.grad(out, x)
+    assert (found[..., : stride - padding % stride] == 0).all()
+    assert rg.allclose(found, wanted)
+
+
 def test_each_channel_in_two_threads_of_the_user(monkeypatch) -> None:
     """What a thread keeps for one use is its own."""
     monkeypatch.setattr(nests, "NATIVE", 1)

@@ -42,3 +42,43 @@ def test_a_list_of_lists_is_an_index_tuple():
     x = torch.arange(12.0).view(3, 4)
     assert x[[[0, 1], [1, 2]]].tolist() == [1.0, 6.0]
     assert x[[[0, 1]]].shape == (2, 4)
+
+
+@pytest.mark.parametrize("name", ["add_", "sub_", "mul_", "div_", "pow_"])
+def test_complex_numbers_are_not_written_into_halves(name):
+    for dtype in DTYPES:
+        with pytest.raises(RuntimeError, match="result type ComplexFloat can't be cast to the desired output type"):
+            getattr(torch.ones(3, dtype=dtype), name)(torch.ones(3, dtype=torch.complex64))
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.float32])
+@pytest.mark.parametrize("side", [3, 100])
+def test_matrices_are_not_changed_by_their_transposes(dtype, side):
+    """Where the one read is an array of its own, and the one written a view of it, too."""
+    columns = torch.arange(side * side).reshape(side, side).float().t().clone().to(dtype)
+    assert columns._array.base is None
+    assert columns.t().is_contiguous()
+    with pytest.raises(RuntimeError, match="refer to a single memory location"):
+        columns.t().add_(columns)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("count", [1, 9000])
+def test_numbers_are_rounded_before_they_are_compared(dtype, count):
+    """As in torch, however many elements there are."""
+    tenth, power = torch.tensor(0.1).to(dtype), {torch.float16: 2048, torch.bfloat16: 256}[dtype]
+    x = torch.stack([tenth, torch.tensor(power).to(dtype)]).repeat(count)
+    answers = [
+        x == 0.1,
+        x != power + 1,
+        x >= 0.1,
+        x.clone().eq_(0.1),
+        power + 1 - x,
+        torch.func.vmap(lambda x: x == 0.1)(x),
+    ]
+    wanted = [[1, 0], [1, 0], [1, 1], [1, 0], [power, 0], [1, 0]]
+    for answer, one in zip(answers, wanted, strict=True):
+        assert torch.equal(answer.float(), torch.tensor(one).repeat(count).to(dtype).float())
+    x.requires_grad_()
+    x.clamp(0.1, power + 1).sum().backward()
+    assert (x.grad == 1).all()

@@ -55,6 +55,22 @@ def expected(array, index):
     return basic, tuple(rest)
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.uint16, torch.float32])
+def test_tensors_that_are_no_indices(dtype) -> None:
+    """As in torch, which takes arrays of these integers."""
+    x, index = torch.arange(6.0).reshape(2, 3), torch.zeros(2, dtype=dtype)
+    for call in (
+        lambda: x[index],
+        lambda: x[:, index],
+        lambda: x.__setitem__(index, 1.0),
+        lambda: x.index_put((index,), x),
+    ):
+        with pytest.raises(IndexError, match="tensors used as indices must be long, int, byte or bool tensors"):
+            call()
+    if dtype != torch.float32:
+        assert torch.equal(x[index.numpy()], x[[0, 0]])
+
+
 @settings(max_examples=300, deadline=None)
 @given(indexed())
 def test_reading(case):

@@ -139,9 +139,8 @@ class Node:
     stands_for_leaf = False  # a saved leaf that hooks gave back: torch shows no node
     of_dispatch = False  # its backward is seen, see Note [Below autograd] in `_dispatch/__init__.py`
     makes_gradients = False  # in new memory, see Note [Who owns a gradient] in `autograd/engine.py`
-    holds_several = (
-        False  # graphs: where it has no gradient for an edge, no way leads there from the results that have one
-    )
+    # graphs: where it has no gradient for an edge, no way leads there from the results that have one
+    holds_several = False
     runs_without_gradient = False  # a custom Function that does not materialize is called even for no gradient
 
     _edges: tuple[Any, ...]

@@ -124,9 +124,9 @@ def _quotient(xp: Any, x: Any, y: Any, *, rounded: str, rest: bool) -> Any:
     if not rest:
         return xp.astype(whole, dtype=np.float32)
     left = wide - whole * divisor
-    return xp.astype(
-        xp.copysign(left, wide) if rounded == "trunc" else left, dtype=np.float32
-    )  # also where nothing is left
+    if rounded == "trunc":
+        left = xp.copysign(left, wide)  # also where nothing is left
+    return xp.astype(left, dtype=np.float32)
 
 
 def divided(x: Any, y: Any, rounded: str, *, rest: bool) -> np.ndarray | None:
@@ -135,8 +135,9 @@ def divided(x: Any, y: Any, rounded: str, *, rest: bool) -> np.ndarray | None:
         y = np.float32(y)
     if x.dtype != np.float32 or getattr(y, "dtype", None) != np.float32 or y.shape not in ((), x.shape):
         return None
-    smallest = np.abs(y).min()
-    if not smallest or not max(x.max(), -x.min()) / smallest < 1 << 27:  # or NaN
+    sizes = np.abs(y)
+    smallest = sizes.min()
+    if not smallest or not max(x.max(), -x.min()) / smallest < 1 << 27 or sizes.max() == np.inf:  # or NaN
         return None
     return _quotient.large(numpy_namespace, (x, y), {"rounded": rounded, "rest": rest})  # type: ignore[no-any-return]
 

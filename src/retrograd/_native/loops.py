@@ -27,9 +27,8 @@ from .expression import I64, Expr
 SPILL: Final = 10  # operations: a value that takes as many is quicker stored and read again than computed again
 LOOKED_FOR: Final = 8  # operations that are worth a look for what is rare
 SIDE_BY_SIDE: Final = 256  # elements of a row from which several vectors side by side pay
-HEAVY: Final = frozenset(
-    {"call", "reduce", "div", "rem", "sqrt", "cast", "rounded"}
-)  # what takes longer than to wait for memory
+# operations that take longer than to wait for memory
+HEAVY: Final = frozenset({"call", "reduce", "div", "rem", "sqrt", "cast", "rounded"})
 LANES: Final = 256  # numbers of a block of lanes: a few arrays of them stay in the first cache
 STREAMED: Final = 2048  # numbers of a block that is streamed
 

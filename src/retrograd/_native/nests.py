@@ -24,6 +24,8 @@ from .threads import alone, share
 from .trace import STORAGE
 
 NDARRAY = np.ndarray
+LANES: Final = 16  # numbers to which rows are filled up
+KNOWN: Final = 48  # numbers of a row up to which their count is part of the kernel
 DATA: Final = object.__basicsize__  # where an array keeps the address of its memory
 NATIVE: Final = _thresholds.NATIVE
 FLOATING: Final = frozenset(dtype for dtype, storage in STORAGE.items() if "f" in storage)
@@ -222,6 +224,11 @@ def compiled(write: Callable[..., None], *static: Any) -> Any:
     nest = Nest()
     write(nest, *static)
     return machine.compiled(llvm.render(Function(nest.body, 0), "KERNEL"))
+
+
+def filled(size: int) -> int:
+    """Return the size of a row that is filled up to whole vectors."""
+    return -(-size // LANES) * LANES
 
 
 def parts_of(items: int, work: float) -> int:

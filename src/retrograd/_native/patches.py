@@ -17,14 +17,12 @@ import numpy as np
 
 from .. import _thresholds
 from . import blas, tiles
-from .nests import Nest, Value, compiled, parts_of, run, takes
+from .nests import KNOWN, LANES, Nest, Value, compiled, filled, parts_of, run, takes
 from .trace import STORAGE
 
 WIDTH: Final = {"f32": 4, "f64": 8}
-LANES: Final = 16  # numbers to which rows are filled up
 COLUMNS: Final = 64  # of a product: with less BLAS is slow
 TURNED: Final = 1 << 12  # numbers of a matrix that are transposed more quickly than BLAS takes them transposed
-KNOWN: Final = 48  # places of a row up to which their number is part of the kernel
 RESULTS: Final = 3  # channels up to which direct loops go over an image once
 ADDED: Final = 11  # elements of a row of the kernel that are added at a time
 
@@ -88,10 +86,6 @@ class Layout:
 
 
 layout_of = lru_cache(maxsize=256)(Layout)
-
-
-def _filled(size: int) -> int:
-    return -(-size // LANES) * LANES
 
 
 def takes_images(*arrays: Any) -> bool:
@@ -161,7 +155,7 @@ class _Image:
 
         def copy(here: Any, there: Any) -> None:
             known = self.stride == 1 and isinstance(self.last, int)
-            with b.loop(0, _filled(self.last) if known else self.last, free=True, whole=known) as f:
+            with b.loop(0, filled(self.last) if known else self.last, free=True, whole=known) as f:
                 b.store(patches, there + f, b.load(image, here + f * self.stride, type, type), type)
 
         self.over_rows(0, copy)
@@ -181,7 +175,7 @@ class _Image:
         def add_row(here: Any, there: Any) -> None:
             known = isinstance(self.last, int)
             end = self.last + (kernel - 1) * dilation
-            with b.loop(0, _filled(end) if known else end, free=True, whole=known) as f:
+            with b.loop(0, filled(end) if known else end, free=True, whole=known) as f:
                 value = b.load(image, here + f, type, type)
                 for k in range(kernel):
                     at = b.of("sub", f, k * dilation, type="u64")

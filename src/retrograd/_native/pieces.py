@@ -13,16 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from .nests import Nest, Value, compiled, parts_of, run
-from .windows import types_of
+from .nests import KNOWN, LANES, Nest, Value, compiled, filled, parts_of, run
+from .windows import WIDTH, types_of
 
-LANES: Final = 16  # numbers to which rows are filled up
-KNOWN: Final = 48  # windows of a row up to which their number is part of the kernel
 BLOCK: Final = 1 << 11  # sums along rows that are kept at a time
-
-
-def _filled(count: int) -> int:
-    return -(-count // LANES) * LANES
 
 
 class _Rows:
@@ -38,7 +32,7 @@ class _Rows:
 
     def own(self, base: Value, numbers: Value) -> Value:
         """Return the room of this part."""
-        return self.b.behind(base, self.mine * numbers, 8 if self.type == "f64" else 4)
+        return self.b.behind(base, self.mine * numbers, WIDTH[self.type])
 
     def blocks(self, body: Any) -> None:
         """Go over blocks: `body(first window, how many rows)`."""
@@ -47,7 +41,7 @@ class _Rows:
             body(first * self.last, self.b.of("imin", self.block, self.rows - first))
 
     def over_row(self) -> Any:
-        return self.b.loop(0, _filled(self.last) if self.known else self.last, free=True, whole=self.known)
+        return self.b.loop(0, filled(self.last) if self.known else self.last, free=True, whole=self.known)
 
 
 def _write_means(b: Nest, tall: int, wide: int, last: int, divisor: int, storage: str, type: str) -> None:

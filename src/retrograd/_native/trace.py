@@ -199,9 +199,12 @@ class TracedNamespace:
         return self.bounded(x, 0, None)
 
     def bounded(self, x: Any, low: Any, high: Any) -> Any:
-        """Bound by numbers or arrays; NaN stays, and so does the sign of a zero at the bound."""
-        out = x if low is None else self.where(x < low, low, x)
-        return out if high is None else self.where(out > high, high, out)
+        """Bound by numbers or arrays; NaN stays, also of a bound, and so does the sign of a zero at the bound."""
+        out = x if low is None else self.where(self._or_is_nan(x < low, low), low, x)
+        return out if high is None else self.where(self._or_is_nan(out > high, high), high, out)
+
+    def _or_is_nan(self, condition: Any, bound: Any) -> Any:
+        return self.logical_or(condition, self.isnan(bound)) if isinstance(bound, Traced) else condition
 
     def power_by(self, x: Any, exponent: Any) -> Any:
         if isinstance(exponent, int | float) and exponent == int(exponent) and 1 <= abs(exponent) <= 64:

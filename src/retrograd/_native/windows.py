@@ -61,13 +61,15 @@ class Layout:
         self.groups = [_part((*group, 0), axes, self.rows) for group in groups]
         used = [_part((*groups[group], last), axes, self.rows) for group, last in self.phases]
         self.is_reached = sum(prod(count for _, _, count in part) for part in used) == prod(size)
-        # what of a phase elements of the plane lie in: the transposes need no more
-        lows = [sum(first * step for (first, _, _), step in zip(part, self.steps, strict=True)) for part in used]
+        # what of a phase elements of the plane lie in, also those of phases that no window reaches: the transposes need no more
+        before, s = padding[-1], stride[-1]
+        lows = [sum(first * step for (first, _, _), step in zip(part[:-1], self.steps, strict=False)) + before // s
+                for part in used]  # fmt: skip
         highs = [sum((first + count - 1) * step for (first, _, count), step in zip(part, self.steps, strict=True))
                  for part in used]  # fmt: skip
         self.begin = max(0, min(lows))
         self.elements = _up(max(highs) + 1 - self.begin)
-        for part, (_, _, _, s, before, _) in zip(self.groups, axes[-1:] * len(groups), strict=True):
+        for part in self.groups:
             part[-1] = (before, 0, min(size[-1], max(0, s * self.rows[-1] - before)))  # all phases of the last axis
 
     def numbers(self, items: int, parts: int) -> list[int]:

@@ -102,8 +102,12 @@ def norm_jvp(xp, t, x, out, p, axis, keepdims):
     if p == 0:
         return xp.zeros_like(out)
     full = _restore(xp, out, axis, keepdims)
+    half = xp is numpy_namespace and is_half(x.dtype)
+    if half:
+        t, x, full = (cast(a, SINGLE) for a in (t, x, full))
     slope = _pulled(xp, xp.ones_like(full), x, full, p, axis)
-    return xp.sum(xp.real(xp.conj(slope) * t), axis=axis, keepdims=keepdims)
+    total = xp.sum(xp.real(xp.conj(slope) * t), axis=axis, keepdims=keepdims)
+    return cast(total, out.dtype) if half else total
 
 
 # ---- distances ----

@@ -323,7 +323,7 @@ def adopt(tensor: Any, result: Any) -> Any:
             f"{_errors.sizes(result._array.shape)}"
         )
     own, given = tensor._array.dtype, result._array.dtype
-    if given is not own and not np.can_cast(given, own, "same_kind") and not _castable(result, tensor):
+    if given is not own and not _castable(result, tensor):
         raise RuntimeError(
             f"result type {_scalar_type(result)} can't be cast to the desired output type {_scalar_type(tensor)}"
         )

@@ -44,8 +44,10 @@ def value_beside(array: Any, other: Any) -> Any:
     """Return the array of a tensor that can be read while `array` is written at once; None if it cannot."""
     if type(other) in EXACT and (read_mode() is NO_GRAD or other._edge is None):
         value = other._array
-        if type(value) in _NUMPY_TYPES and (value is array or value.base is None or not may_share_memory(array, value)):
-            return value
+        if type(value) in _NUMPY_TYPES:
+            apart = value.base is None and array.base is not value
+            if value is array or apart or not may_share_memory(array, value):
+                return value
     return None
 
 

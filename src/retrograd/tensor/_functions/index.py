@@ -9,7 +9,6 @@ import numpy as np
 from ... import _errors
 from ..._core.arrays import LevelArray, is_meta
 from ..._core.numpy_namespace import ARRAY, fill_layout
-from ..._dtypes import STORED_NUMBERS
 from ..._graph.node import PYTHON_SCALARS
 from ..._modes import current_mode
 from ..._ops import index as ops
@@ -32,7 +31,7 @@ from .shape import alias, expand, unsqueeze
 
 NDARRAY = np.ndarray
 OF_BYTES = "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
-INT64, BOOL = np.dtype(np.int64), np.dtype(bool)
+INT64, INT32, BOOL = np.dtype(np.int64), np.dtype(np.int32), np.dtype(bool)
 
 
 class _Parts:
@@ -195,11 +194,11 @@ def _slice(tensor: Any, dim: int, part: slice, always: bool) -> Any:
 
 
 def _as_index(part: Any) -> Any:
-    """Make the tensor that torch makes of an index: a list becomes int64, or a mask if it holds bools."""
+    """Make the tensor that torch makes of an index: a list becomes int64, or a mask if it holds bools; integers of arrays int64, too."""
     if isinstance(part, _base.Tensor):
         return part
     if isinstance(part, np.ndarray):
-        return wrap(part)
+        return wrap(part.astype(np.int64) if part.dtype.kind in "iu" and part.dtype != np.uint8 else part)
     array = make(list(part))._array if len(part) else np.zeros(0, np.int64)
     return wrap(array.astype(np.int64) if array.dtype.kind == "f" and array.size == 0 else array)
 
@@ -226,7 +225,7 @@ def _index_arrays(part: Any, target: Any, dim: int, place: int) -> list[Any]:
                     f"indexed tensor {_errors.sizes(target._array.shape)} at index {dim + k}"
                 )
         return list(array.nonzero()) if array.ndim else [array.reshape(1).nonzero()[0]]
-    if array.dtype.kind not in "iu" or array.dtype.num in STORED_NUMBERS:
+    if array.dtype is not INT64 and array.dtype not in (INT64, INT32):
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     if not isinstance(array, LevelArray):
         size = target._array.shape[dim]

@@ -231,20 +231,22 @@ def make_meta(
     return meta
 
 
+# what rounds numbers next to halves to half precision
+ROUNDED = frozenset({"add", "sub", "rsub", "pow", "eq", "ne", "lt", "le", "gt", "ge", "clamp"})
 DIVISIONS = frozenset({"floor_divide", "remainder", "fmod", "div_floor", "div_trunc"})  # which integers refuse by zero
 
 
 def _numbers_next_to_halves(
     name: str, arrays: Sequence[Any], cast_arrays: Sequence[Any], params: dict[str, Any], dtype: np.dtype[Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Round numbers as torch does: what it adds is of half precision like the tensor, what it multiplies by is a float32."""
-    if name not in ("add", "sub", "rsub", "pow", "mul", "div", "lerp_scalar"):
+    """Round numbers as torch does: what it adds or compares is of half precision like the tensor, what it multiplies by is a float32."""
+    rounded = name in ROUNDED
+    if not rounded and name not in ("mul", "div", "lerp_scalar"):
         return cast_arrays, params
-    rounded = name in ("add", "sub", "rsub", "pow")
 
     def as_there(given: Any, made: Any) -> Any:
-        if type(made) is float:
-            return float(np.asarray(made, dtype)) if rounded else F32.type(made)
+        if type(made) is float or (type(made) is int and rounded and name != "pow"):
+            return float(np.asarray(float(made), dtype)) if rounded else F32.type(made)
         if name == "mul" and isinstance(given, (np.ndarray, np.generic)) and not given.ndim and given.dtype.kind == "f":
             return given.astype(F32)
         return made
