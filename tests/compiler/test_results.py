@@ -367,6 +367,7 @@ def test_what_no_way_leads_to_is_as_if_it_were_not_there(retains: bool) -> None:
             if retains:
                 before.retain_grad()
             first, second, _ = run(before, beside)
+            first.register_hook(lambda g: log.append(g * 3))
             log.append(torch.autograd.grad(second.sum(), [x, y], allow_unused=True, retain_graph=True)[0])
             second.sum().backward()
             log.extend([x.grad, before.grad if retains else None])
