@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+import weakref
 from typing import Any
 
 import pytest
@@ -36,11 +38,16 @@ def same(a: Any, b: Any) -> None:
 
 
 SCALE = torch.tensor(3.0)
+MATRIX = torch.tensor([[1.0, 2.0, 0.0], [0.5, -1.0, 3.0], [2.0, 0.0, -0.5]])
 SETTING = {"power": 2}
 
 
 def of_a_global(x: Any) -> Any:
     return (SCALE * 2) * x ** SETTING["power"]
+
+
+def by_operators(x: Any) -> Any:
+    return x @ MATRIX - x[0].matmul(MATRIX)
 
 
 def views_and_writes(x: Any) -> Any:
@@ -81,7 +88,7 @@ def own_function(x: Any) -> Any:
 
 @pytest.mark.parametrize(
     "function",
-    [of_a_global, views_and_writes, without_gradients, own_tensors, gives_an_argument, own_function],
+    [of_a_global, by_operators, views_and_writes, without_gradients, own_tensors, gives_an_argument, own_function],
     ids=lambda f: f.__name__,
 )
 @pytest.mark.parametrize("needs_grad", [False, True])
@@ -151,6 +158,16 @@ def test_a_new_graph_is_made_when_something_has_changed(monkeypatch: pytest.Monk
     monkeypatch.setitem(globals(), "SCALE", torch.tensor(5.0))
     same(compiled(x), of_a_global(x))
     assert len(backend.graphs) == 7
+
+
+def test_what_was_given_is_not_kept() -> None:
+    compiled = torch.compile(of_a_global, backend=lambda graph, inputs: graph.forward)
+    x = torch.randn(3)
+    given = weakref.ref(x)
+    compiled(x)
+    del x
+    gc.collect()
+    assert given() is None
 
 
 def test_one_tensor_in_two_places_is_not_two() -> None:

@@ -254,6 +254,7 @@ TRANSFORMS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "hessian": lambda f: lambda x: hessian(first_number(f))(x[0]),
     "jacrev of jacfwd": lambda f: lambda x: jacrev(jacfwd(first_number(f)))(x[0]),
     "jacrev of jacrev": lambda f: lambda x: jacrev(jacrev(first_number(f)))(x[0]),
+    "jvp of linearize": lambda f: tangents_of(lambda v: linearize(first_number(f), v)[1](v.cos())),
     "vmap of hessian": lambda f: vmap(hessian(first_number(f))),
     "grad of vmap of grad": lambda f: grad(lambda x: vmap(grad(first_number(f)))(x).square().sum()),
 }

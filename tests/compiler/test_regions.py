@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import gc
 import io
 import threading
 import warnings
@@ -257,6 +258,24 @@ def test_a_loop_does_what_it_does_in_eager(function: Callable[..., Any], model: 
         with_functions_inside,
     ):  # whose parts have several results that require gradients, or change
         assert parts_of(compiled)
+
+
+def test_a_function_that_is_compiled_twice_is_compiled_for_each() -> None:
+    def summed(x: Any, numbers: list[float]) -> float:
+        total = 0.0
+        for number in numbers:
+            total += ((x * number).sin() + x.cos()).tanh().sum().item()
+        return total
+
+    other, compiled = torch.compile(summed), torch.compile(summed)
+    other(torch.ones(3), [1.0, 2.0])
+    compiled(torch.ones(3), [1.0, 2.0])
+    del other
+    gc.collect()
+    for _ in range(2):
+        assert compiled(torch.ones(5), [1.0, 2.0]) == pytest.approx(summed(torch.ones(5), [1.0, 2.0]))
+    (part,) = torch.compiler.explain(compiled).regions
+    assert not part.reasons
 
 
 def test_a_training_step_in_a_loop_is_one_program() -> None:

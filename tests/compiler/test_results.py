@@ -367,6 +367,7 @@ def test_what_no_way_leads_to_is_as_if_it_were_not_there(retains: bool) -> None:
             if retains:
                 before.retain_grad()
             first, second, _ = run(before, beside)
+            first.register_hook(lambda g: log.append(g * 3))
             log.append(torch.autograd.grad(second.sum(), [x, y], allow_unused=True, retain_graph=True)[0])
             second.sum().backward()
             log.extend([x.grad, before.grad if retains else None])
@@ -380,3 +381,23 @@ def test_what_no_way_leads_to_is_as_if_it_were_not_there(retains: bool) -> None:
     assert [one is None for one in found] == [one is None for one in expected]
     kept = [[one.detach() for one in side if one is not None] for side in (found, expected)]
     torch.testing.assert_close(*kept)
+
+
+@pytest.mark.parametrize("graph", [False, True])
+def test_a_gradient_of_one_result_after_another_was_overwritten(graph: bool) -> None:
+    """Only the memory of results that have gradients must be as it was, in the first such backward and in later ones."""
+
+    def several(x: Any) -> Any:
+        return x.exp(), x.tanh()
+
+    compiled = torch.compile(several)
+    for _ in range(3):
+        found = []
+        for function in (several, compiled):
+            x = torch.linspace(-1, 1, 4).requires_grad_()
+            first, second = function(x)
+            first.mul_(2)
+            found.append(torch.autograd.grad(second.sum(), x, retain_graph=True, create_graph=graph))
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                torch.autograd.grad(first.sum(), x, create_graph=graph)
+        torch.testing.assert_close(*found)

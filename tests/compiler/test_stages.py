@@ -356,6 +356,16 @@ def test_spoiled_memory() -> None:
         assert (_stages.spoiled(shape, np.dtype(np.int32)) == -1).all()
 
 
+def test_a_trial_writes_into_no_memory_that_another_thread_may_take() -> None:
+    take, give = _stages.arena_of(1 << 15)
+    mine = take()
+    mine.fill(1)
+    give(mine)
+    with _stages.spoiled_memory(()):
+        assert (take() == 0xFF).all()
+    assert (mine == 1).all()
+
+
 @pytest.mark.skipif(not blas.addresses(), reason="NumPy has another BLAS")
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_convolutions_of_known_sizes(monkeypatch: pytest.MonkeyPatch, dynamic: bool) -> None:

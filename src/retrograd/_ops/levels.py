@@ -94,6 +94,7 @@ sum_level = LevelPrimitive("sum_level", ("x",), ("level",), _total, may_alias=Fa
 enter_dual = LevelPrimitive("enter_dual", ("x", "y"), ("level",), lambda x, y, *, level: Dual(level, x, y), enters=True)
 dual_plain = LevelPrimitive("dual_plain", ("x",), ("level",), _plain)
 dual_eps = LevelPrimitive("dual_eps", ("x",), ("level",), _eps, may_alias=False)
+as_dual = LevelPrimitive("as_dual", ("x",), ("level",), lambda x, *, level: Dual(level, x, None), enters=True)
 times_eps = LevelPrimitive(
     "times_eps",
     ("x",),
@@ -109,7 +110,8 @@ sum_level.vjp("x")(lambda xp, g: g)
 enter_dual.vjp("x")(lambda xp, g, level: vocabulary.dual_eps(g, level=level))
 enter_dual.vjp("y")(lambda xp, g, level: vocabulary.dual_plain(g, level=level))
 dual_plain.vjp("x")(lambda xp, g, level: vocabulary.times_eps(g, level=level))
-dual_eps.vjp("x")(lambda xp, g: g)
+dual_eps.vjp("x")(lambda xp, g, level: vocabulary.as_dual(g, level=level))  # says what its own transpose is
+as_dual.vjp("x")(lambda xp, g, level: vocabulary.dual_eps(g, level=level))
 times_eps.vjp("x")(lambda xp, g, level: vocabulary.dual_plain(g, level=level))
 
 

@@ -55,7 +55,7 @@ class Capture:
         """
         runs = id(node) in needed
         if not runs and node.extra is not None and (single or id(node) in self.wanted):
-            g = run_tensor_hooks(node.extra, g, graph)
+            g = run_tensor_hooks(node, g, graph)
         if id(node) in self.wanted and not self.accumulate:
             for slot, part in enumerate(g if type(g) in (list, tuple) else (g,)):
                 if part is not None:

@@ -77,13 +77,17 @@ def without_gradient(node: Any, extra: Any, graph: bool) -> tuple[Any, Any]:
     return g, (None,) * len(node._edges)
 
 
-def run_tensor_hooks(extra: Any, g: Any, graph: bool) -> Any:
+def run_tensor_hooks(node: Any, g: Any, graph: bool) -> Any:
     """Run the hooks of the tensors that are a node's outputs, then fill `.grad` of those that retain it."""
+    extra = node.extra
     if not extra.tensor_hooks and not extra.retained:
         return g
     many = type(g) in (tuple, list)
     tensors = [as_tensor(part, graph) for part in (g if many else (g,))]
+    apart = node.holds_several and any(part is not None for part in tensors)  # what got none was not on the way
     for slot, hooks in (extra.tensor_hooks or {}).items():
+        if apart and tensors[slot] is None:
+            continue
         tensors[slot] = call_tensor_hooks(hooks, tensors[slot])
     for slot, reference in (extra.retained or {}).items():
         owner = reference()
@@ -95,7 +99,7 @@ def run_tensor_hooks(extra: Any, g: Any, graph: bool) -> Any:
 
 def run_before(node: Any, extra: Any, g: Any, graph: bool) -> Any:
     """Run tensor hooks, then the node's pre-hooks. A hook sees None where no gradient has arrived."""
-    g = run_tensor_hooks(extra, g, graph)
+    g = run_tensor_hooks(node, g, graph)
     if extra.pre_hooks:
         many = type(g) is tuple
         tensors = tuple(as_tensor(part, graph) for part in (g if many else (g,)))

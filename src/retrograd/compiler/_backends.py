@@ -68,7 +68,7 @@ def record_for(
     captured = {id(tensor) for _, tensor in verdict.tensors}
     made: list[Callable[..., Any]] = []
     paths = {id(tensor): path for path, tensor in given if id(tensor) not in captured}
-    fetch = [(paths.get(id(tensor)), tensor) for tensor in used]
+    fetch = [(None, tensor) if (path := paths.get(id(tensor))) is None else (path, None) for tensor in used]
     holds = compile_guards(verdict.guards)
     known, default = _facts(given, used, args, kwargs), get_default_dtype()
 
@@ -88,7 +88,7 @@ def record_for(
         if _facts(places, tensors, args, kwargs) != known:
             return retry
         if not made:
-            made.append(_made_by(backend, module, used))
+            made.append(_made_by(backend, module, tensors))
         return _rebuilt(shape, made[0](*tensors))
 
     run.record = BackendRecord(module)  # type: ignore[attr-defined]
@@ -179,7 +179,11 @@ class BackendRecorder(Recorder):
         found = self._stand_ins.get(id(tensor))
         if found is None:
             node = self._input_node(self._input_names[id(tensor)])
-            copy = tensor.detach().clone().requires_grad_(tensor.requires_grad)
+            self._busy += 1  # the copy is no operation of the function
+            try:
+                copy = tensor.detach().clone().requires_grad_(tensor.requires_grad)
+            finally:
+                self._busy -= 1
             found = self._stand_ins[id(tensor)] = self.recorded(copy, node)
             self.used.append(tensor)
         return found

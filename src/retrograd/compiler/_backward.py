@@ -54,6 +54,8 @@ class CompiledBackward(Node):
             raise _errors.freed(None)
         backward = record.backwards.get(self.arrived)
         inputs, results = record.saved if graph or backward is None else backward[2]
+        if graph or backward is None:  # the function runs again: results without gradients may have been overwritten
+            results = [at for at in results if record.seeds[at] in self.arrived]
         for at in inputs:
             tensor, version = call.tensors[at], call.versions[at]
             # one that had no storage may have got one since: see Note [Saved values]

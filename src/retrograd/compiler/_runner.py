@@ -57,6 +57,8 @@ class Record:
         inputs, results = found.shared_memory()
         # which of the memory that is saved and may be written from outside a backward reads: tensors by their places, results
         self.saved = [at for at, _ in inputs], list(range(len(results)))
+        seeds = {one: at for at, one in enumerate(one for one, out in found.outputs.items() if out.requires_grad)}
+        self.seeds = [seeds.get(identity) for identity, _ in results]  # of these results: which gradient is theirs
         if found.backward is not None:
             backward, found.backward = found.backward, grouped(found.backward)
             every = frozenset(range(found.seeds))

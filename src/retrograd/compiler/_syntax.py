@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
+from ..utils.weak import WeakIdKeyDictionary
 from ._guards import is_immutable, strict_key
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -80,7 +80,8 @@ def fingerprint(code: CodeType) -> tuple[Any, ...]:
     return code.co_code, code.co_linetable, code.co_exceptiontable, constants, counts, names
 
 
-_declared: WeakKeyDictionary[CodeType, Syntax] = WeakKeyDictionary()
+# By identity: several may be equal, and go one by one.
+_declared: MutableMapping[CodeType, Syntax] = WeakIdKeyDictionary()
 
 
 def declare(code: CodeType, syntax: Syntax) -> None:
