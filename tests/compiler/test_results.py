@@ -401,3 +401,24 @@ def test_a_gradient_of_one_result_after_another_was_overwritten(graph: bool) -> 
             with pytest.raises(RuntimeError, match="modified by an inplace operation"):
                 torch.autograd.grad(first.sum(), x, create_graph=graph)
         torch.testing.assert_close(*found)
+
+
+def test_a_graph_of_the_backward_is_not_made_of_other_data() -> None:
+    """The function would run again on what the tensor has now, without a change of its version."""
+
+    def several(x: Any) -> Any:
+        return x.exp() * x, x.tanh()
+
+    compiled = torch.compile(several)
+    for _ in range(3):
+        x = torch.linspace(-1, 1, 4).requires_grad_()
+        number = torch.tensor(0.5, requires_grad=True)
+        for one in (x, number):
+            first, _second = compiled(one)
+            (expected,) = torch.autograd.grad(several(one)[0].sum(), one)
+            torch.testing.assert_close(torch.autograd.grad(first.sum(), one, create_graph=True)[0].detach(), expected)
+        first, second = compiled(x)
+        x.data = x.data * 2
+        with pytest.raises(RuntimeError, match="got other data"):
+            torch.autograd.grad(first.sum(), x, create_graph=True)
+        torch.autograd.grad(first.sum() + second.sum(), x)  # needs nothing but what was saved

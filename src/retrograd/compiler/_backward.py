@@ -134,33 +134,50 @@ def _laid_out(part: Any) -> Any:
     return np.asarray(part)
 
 
+def _is_still(array: Any, before: Any) -> bool:
+    """Tell whether a tensor has the array that it had, or the number, of which an array was made."""
+    return array is before or (type(array) is not NDARRAY and np.array_equal(array, before, equal_nan=True))
+
+
 class Call:
     """One call of a compiled function, as its node remembers it."""
 
-    __slots__ = ("args", "before", "kwargs", "record", "storages", "stream", "tensors", "transforms", "versions")
+    __slots__ = (
+        "args",
+        "arrays",
+        "before",
+        "kwargs",
+        "record",
+        "storages",
+        "stream",
+        "tensors",
+        "transforms",
+        "versions",
+    )
 
     def __init__(
-        self, record: Any, args: Any, kwargs: Any, tensors: Sequence[Any], storages: Sequence[Any], versions: Sequence[int],
-        stream: Any = None, before: Any = ((), ()),
+        self, record: Any, args: Any, kwargs: Any, tensors: Sequence[Any], arrays: Sequence[Any], storages: Sequence[Any],
+        versions: Sequence[int], stream: Any = None, before: Any = ((), ()),
     ) -> None:  # fmt: skip
         self.stream = stream  # where streams of random numbers stood before the call
         self.before = (
             before  # copies of the arrays into which it writes, and the gradients that it replaces, as they were
         )
         self.record, self.args, self.kwargs, self.tensors = record, args, kwargs, tensors
-        self.storages, self.versions = storages, versions  # of these, right after the call
+        self.arrays, self.storages, self.versions = arrays, storages, versions  # of these, right after the call
         self.transforms = current_mode().transforms
 
     def need_unchanged(self) -> None:
         """Refuse to run the function again on other numbers, or as another function."""
         kept = self.record.found.writes if self.before[0] else ()
-        for at, (tensor, version) in enumerate(zip(self.tensors, self.versions, strict=True)):
+        for at, (tensor, array, version) in enumerate(zip(self.tensors, self.arrays, self.versions, strict=True)):
             storage = tensor._storage
-            if storage is not None and storage.version != version and at not in kept:
+            changed = storage is not None and storage.version != version
+            if at not in kept and (changed or not _is_still(tensor._array, array)):
                 raise RuntimeError(
-                    "a tensor given to a compiled function was changed in place before its backward was differentiated, or before a "
-                    "backward of some of its results only\nHint: these run the function again. Change a clone() "
-                    "instead, or leave torch.compile out here."
+                    "a tensor given to a compiled function was changed in place, or got other data, before its backward was "
+                    "differentiated, or before a backward of some of its results only\nHint: these run the function again. Change a "
+                    "clone() instead, or leave torch.compile out here."
                 )
         if not self.record.still_holds(self.args, self.kwargs):
             raise RuntimeError(

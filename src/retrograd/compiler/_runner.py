@@ -379,7 +379,7 @@ def _memory_lines(found: Recorded, staying: dict[int, int], scope: dict[str, Any
             scope["writes"] = frozenset([staying[at] for at in found.writes if at in staying])
             lines = [f"lying = lying_of(({arrays}), writes)", *_refusing(["lying is None"])]
         lines.append(f"storages = ({''.join(f's{at}, ' for at in staying)})")
-        lines.append(f"looked[0] = ({arrays}), storages, lying")
+        lines += [f"known = ({arrays})", "looked[0] = known, storages, lying"]
         lines = ["if moved:", *[f"    {line}" for line in lines]]
     given = [at for at in range(len(found.tensors)) if at not in staying]
     if not matters or not given:
@@ -447,6 +447,7 @@ def _result_lines(
         lines += [f"s{at} = t{at}._storage" for at in written]  # which they may just have got
         tensors = _row("t", every, captured, "captured")
         storages = _row("s", every, () if written else [*staying], "storages")
+        arrays = _row("a", every, [*staying], "known")
         versions = "".join(f"0 if s{at} is None else s{at}.version, " for at in every)
         lines += [
             f"node = Node().begin({_edges(found, staying, scope)})",
@@ -460,7 +461,7 @@ def _result_lines(
             start = len(found.forward.results) - len(found.saved)
             more = ", stream=streams" if _keeps_streams(found) else ""
             more += ", before=before" if _may_run_again(record) else ""
-            call = f"Call(record, args, kwargs, ({tensors}), ({storages}), ({versions}){more})"
+            call = f"Call(record, args, kwargs, ({tensors}), ({arrays}), ({storages}), ({versions}){more})"
             lines += [f"node.call = {call}", f"node.saved = found[{start}:]"]
     texts: dict[int, str] = {}
     seed = 0
