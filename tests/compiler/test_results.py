@@ -422,3 +422,36 @@ def test_a_graph_of_the_backward_is_not_made_of_other_data() -> None:
         with pytest.raises(RuntimeError, match="got other data"):
             torch.autograd.grad(first.sum(), x, create_graph=True)
         torch.autograd.grad(first.sum() + second.sum(), x)  # needs nothing but what was saved
+
+
+@pytest.mark.parametrize("kind", ["observes", "doubles", "retains"])
+@pytest.mark.parametrize("at", [0, 1])
+def test_hooks_of_results_see_the_derivatives_of_their_gradients(kind: str, at: int) -> None:
+    """These flow through what was read of the results, as in eager."""
+
+    def several(x: Any) -> Any:
+        return x.exp(), (x * x).tanh()
+
+    def chained(
+        x: Any,
+    ) -> Any:  # the second is Python's: what a trial of the first differentiates leads through its graph
+        y = x * x * x
+        return y, y.exp()
+
+    def seen(function: Any) -> list[Any]:
+        log = []
+        for _ in range(4):
+            x = torch.tensor([0.5, 1.0], requires_grad=True)
+            outs = function(x)
+            if kind == "retains":
+                outs[at].retain_grad()
+            else:
+                outs[at].register_hook(lambda g: log.append(g.detach()) or (g if kind == "observes" else 2 * g))
+            (g,) = torch.autograd.grad(outs[0].sum() + 2 * outs[1].sum(), x, create_graph=True)
+            log.extend(torch.autograd.grad((g * g).sum(), x))
+            if kind == "retains":
+                log.append(outs[at].grad.detach())
+        return log
+
+    for function in (several, chained):
+        torch.testing.assert_close(seen(torch.compile(function)), seen(function))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
@@ -101,16 +102,31 @@ class CompiledBackward(Node):
                     if part is not None
                 ]
                 made, seeds = zip(*arrived, strict=True)
-                return autograd.grad(made, wanted, seeds, create_graph=create_graph, allow_unused=True)
+                found = autograd.grad(made, wanted, seeds, create_graph=create_graph, allow_unused=True)
+            if create_graph:
+                self._hand_hooks_on(outs)
+            return found
 
         if graph:
-            return gradients_of(call, parts, True, in_eager) if create_graph else in_eager()
+            hooked = self.extra is not None and (self.extra.tensor_hooks or self.extra.retained)
+            return gradients_of(call, parts, True, in_eager) if create_graph and not hooked else in_eager()
         if any(isinstance(part, LevelArray) for part in parts):
             given = [None if part is None else wrap(part) for part in parts]
             grads = gradients_of(call, given, False, in_eager)
         else:
             grads = in_eager()
         return [None if grad is None else grad._array for grad in grads]
+
+    def _hand_hooks_on(self, outs: Sequence[Any]) -> None:
+        """Let hooks of the results hold for those of the function that ran again: a graph of the gradients leads through these."""
+        for kind in ("tensor_hooks", "retained") if self.extra is not None else ():
+            for slot, value in (getattr(self.extra, kind) or {}).items():
+                node, place = slot_of(outs[slot]._edge)
+                of_node = node.need_extra()
+                known = getattr(of_node, kind) or {}
+                if kind == "tensor_hooks" and known.get(place):
+                    value = OrderedDict({**known[place], **value})
+                setattr(of_node, kind, {**known, place: value})
 
     def release(self, freed: Any) -> None:
         self.done |= self.arrived - self.call.record.found.kept

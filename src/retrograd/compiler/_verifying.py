@@ -18,7 +18,7 @@ its parameter may differ by as much as others were changed.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -27,7 +27,9 @@ import numpy as np
 from .. import autograd
 from .._core.numpy_namespace import is_half
 from .._modes import using
-from ..tensor._base import wrap
+from ..tensor._aliasing.views import NOWHERE
+from ..tensor._base import LEAF, wrap
+from ..tensor._object.old_attributes import slot_of
 from ..tensor._recording.flat import EXACT
 from ._apart import BEHIND, SHOWN, Snapshot
 from ._backward import has_hooks
@@ -36,6 +38,26 @@ from ._recorder import Streams
 from ._recording import HandedOut, stop_at_optimizers
 from ._stages import spoiled_memory
 from ._trees import containers
+
+
+def _lead_through_hooks(wanted: Sequence[Any]) -> bool:
+    """Tell whether gradients of some tensors would go on through their graph to others of them, and call hooks on the way."""
+    stack = [slot_of(one._edge)[0] for one in wanted if one._edge is not LEAF and one._edge is not NOWHERE]
+    ends = {id(one) for one in (*wanted, *stack)}
+    seen, met, hooked = set(map(id, stack)), False, False
+    while stack and not (met and hooked):
+        for edge in stack.pop()._edges:
+            if edge is None:
+                continue
+            node = slot_of(edge)[0]
+            met = met or id(node) in ends
+            extra = getattr(node, "extra", None)
+            if extra is not None and (extra.tensor_hooks or extra.retained or extra.hooks or extra.pre_hooks):
+                hooked = True
+            if id(node) not in seen:
+                seen.add(id(node))
+                stack.append(node)
+    return met and hooked
 
 
 class Trial:
@@ -131,7 +153,7 @@ class Trial:
     def _gradients(self, outs: list[Any]) -> Any:
         """Return the gradients of results, or what is said if their graph cannot be gone through: the function may have freed it."""
         wanted = [one for one in self.tensors if one._edge is not None]
-        if not outs or not wanted or any(map(has_hooks, wanted)):
+        if not outs or not wanted or any(map(has_hooks, wanted)) or _lead_through_hooks(wanted):
             return None
         seeds = [
             wrap(np.linspace(0.5, 1.5, one._array.size).reshape(one._array.shape).astype(one._array.dtype))
