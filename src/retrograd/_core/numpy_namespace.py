@@ -105,7 +105,6 @@ class ArrayNamespace:
 
     is_meta = False
     runs_operations = False  # whether primitives and fused operations are left to it as a whole
-    knows_sizes = False  # whether sizes come again and again, so that kernels for these alone are worth compiling
 
     def __init__(self, module: Any) -> None:
         self.module = module

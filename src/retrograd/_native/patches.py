@@ -285,37 +285,37 @@ def _run(
 
 
 def _product(
-    layout: Layout, dtype: Any, known: bool, sizes: tuple[int, int, int], steps: tuple[int, int, int], add: bool = False
+    layout: Layout, dtype: Any, sizes: tuple[int, int, int], steps: tuple[int, int, int], add: bool = False
 ) -> Any:
-    """Return memory with the address of the product that loops call: one of its own for sizes that are `known` to come again."""
+    """Return memory with the address of the product that loops call: BLAS's, or that for these sizes alone."""
     type = STORAGE[dtype]
-    return tiles.cell(*sizes, steps, type, add) if known and layout.is_small else blas.cell(type)
+    return tiles.cell(*sizes, steps, type, add) if layout.is_small else blas.cell(type)
 
 
-def convolve(x: Any, weight: Any, bias: Any, layout: Layout, known: bool = False) -> Any:
+def convolve(x: Any, weight: Any, bias: Any, layout: Layout) -> Any:
     """Return the convolution (n, channels made, *count) of images with a weight (channels made, channels / groups, *kernel)."""
     out = np.empty((len(x), layout.made, *layout.count), x.dtype)
     arrays = [np.ascontiguousarray(a) for a in (x, weight, weight if bias is None else bias)]
     sizes, steps = (layout.rows, layout.places, layout.inner), (layout.inner, layout.places, layout.places)
-    product = _product(layout, x.dtype, known, sizes, steps, bias is not None)
+    product = _product(layout, x.dtype, sizes, steps, bias is not None)
     parts = parts_of(len(x), layout.work(len(x)))
     _run(_write_convolution, layout, [*arrays, out], len(x), parts, product, bias is not None)
     return out
 
 
-def convolve_weight(g: Any, x: Any, layout: Layout, known: bool = False) -> Any:
+def convolve_weight(g: Any, x: Any, layout: Layout) -> Any:
     """Return the gradient of the weight, with the last axes as one."""
     parts = parts_of(len(x), layout.work(len(x)))
     totals = np.zeros((parts, layout.groups, layout.inner, layout.rows), x.dtype)
     turned = np.empty((parts, layout.made * layout.places if layout.turns else 0), x.dtype)
     arrays = [np.ascontiguousarray(g), np.ascontiguousarray(x), totals, turned]
     sizes, steps = (layout.inner, layout.rows, layout.places), (layout.places, layout.rows, layout.rows)
-    product = _product(layout, x.dtype, known and layout.turns, sizes, steps, True)
+    product = _product(layout, x.dtype, sizes, steps, True) if layout.turns else blas.cell(STORAGE[x.dtype])
     _run(_write_weight, layout, arrays, len(x), parts, product, layout.turns)
     return np.ascontiguousarray(totals.sum(0).swapaxes(-1, -2)).reshape(layout.made, layout.inner)
 
 
-def convolve_input(g: Any, weight: Any, layout: Layout, known: bool = False) -> Any:
+def convolve_input(g: Any, weight: Any, layout: Layout) -> Any:
     """Return the gradient of the images."""
     out = np.empty((len(g), layout.channels, *layout.size), g.dtype)
     turned = weight.reshape(layout.groups, layout.rows, layout.inner).swapaxes(-1, -2).copy()
@@ -323,6 +323,6 @@ def convolve_input(g: Any, weight: Any, layout: Layout, known: bool = False) -> 
     static = (at_once, layout.reaches[-1]) if at_once else (0, 0)
     parts = parts_of(len(g), layout.work(len(g)))
     sizes, steps = (layout.inner, layout.places, layout.rows), (layout.rows, layout.places, layout.places)
-    product = _product(layout, g.dtype, known, sizes, steps)
+    product = _product(layout, g.dtype, sizes, steps)
     _run(_write_input, layout, [np.ascontiguousarray(g), turned, out], len(g), parts, product, *static)
     return out

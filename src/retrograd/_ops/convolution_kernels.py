@@ -201,11 +201,6 @@ def _native_layout(arrays, channels, made, groups, size, places, kernel, stride,
     return layout if layout.is_worth else None
 
 
-def _is_small(xp, layout):
-    """Tell whether products of small matrices are quicker than direct loops: those that are compiled for one size are."""
-    return xp.knows_sizes and layout is not None and layout.is_small
-
-
 def _parts(start, end, of_each):
     """Return the slices of a batch whose patches are made together."""
     step = max(1, PART // max(1, of_each))
@@ -256,11 +251,13 @@ def convolve(xp, x, weight, bias=None, *, size, stride, padding, dilation, group
     windowed = x.shape[2:], size, kernel, stride, padding, dilation
     arrays = (x, weight) if bias is None else (x, weight, bias)
     patched = _native_layout(arrays, x.shape[1], weight.shape[0], groups, *windowed)
-    layout = None if _is_small(xp, patched) else _direct_layout(arrays, x.shape[1], direct.LONG, *windowed)
+    layout = (
+        None if patched is not None and patched.is_small else _direct_layout(arrays, x.shape[1], direct.LONG, *windowed)
+    )
     if layout is not None:
         return direct.convolve(x, weight, bias, layout, groups), None
     if patched is not None:
-        return native.convolve(x, weight, bias, patched, xp.knows_sizes), None
+        return native.convolve(x, weight, bias, patched), None
     matrices = _by_group(weight, groups)
     rows = matrices.shape[-2]
     of_each = inner * groups * places
@@ -309,7 +306,7 @@ def convolve_weight(xp, g, x, *, size, stride, padding, dilation, groups, patche
     if layout is not None and _is_finite(total := direct.convolve_weight(g, x, layout, groups)):
         return total.reshape(shape)
     if patches is None and (layout := _native_layout((g, x), x.shape[1], channels, groups, *windowed)) is not None:
-        return native.convolve_weight(g, x, layout, xp.knows_sizes).reshape(shape)
+        return native.convolve_weight(g, x, layout).reshape(shape)
     rows, of_each = channels // groups, inner * groups * places
     if count == 1 < groups and patches is None:
         return convolve_weights(
@@ -405,7 +402,7 @@ def convolve_input(xp, g, weight, *, size, stride, padding, dilation, groups):
     patched = _native_layout(
         (g, weight), out.shape[1], channels, groups, size, g.shape[2:], kernel, stride, padding, dilation
     )
-    if whole and set(stride) == {1} and min(around) >= 0 and not _is_small(xp, patched):
+    if whole and set(stride) == {1} and min(around) >= 0 and (patched is None or not patched.is_small):
         windowed = g.shape[2:], size, kernel, stride, around, dilation
         if channels <= out.shape[1] or _direct_layout((g, weight), channels, direct.LONG, *windowed) is not None:
             return convolve(
@@ -416,7 +413,7 @@ def convolve_input(xp, g, weight, *, size, stride, padding, dilation, groups):
         layout = windows.layout_of(tuple(size), g.shape[2:], kernel, stride, padding, dilation)
         return windows.spread(np.ascontiguousarray(g), _rows(weight), layout)
     if patched is not None:
-        return native.convolve_input(g, weight, patched, xp.knows_sizes)
+        return native.convolve_input(g, weight, patched)
     matrices = _by_group(weight, groups).swapaxes(-1, -2).copy()
     rows, of_each = channels // groups, inner * groups * places
 

@@ -7,8 +7,6 @@ stands around it. The others are steps as a whole. Those in words give the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,33 +16,18 @@ from .._core.numpy_namespace import numpy_namespace
 from .._native import machine
 from .._ops.attention import SPLIT
 from .._ops.losses import MEAN, NONE
-from ._sizes import are_read
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-KNOWING = frozenset({"convolution", "transposed_convolution"})  # operations that have kernels for known sizes
 LARGEST = 1 << 20  # elements: larger arrays are left to the operation's own kernels, which go over memory once
-
-
-def _namespace(operation: Fused) -> Any:
-    """Return the vocabulary in which an operation is a step: one that says that sizes are those of every call, if that matters."""
-    return _knowing_sizes() if operation.name in KNOWING and not are_read() else numpy_namespace
-
-
-@cache
-def _knowing_sizes() -> Any:
-    made = copy(numpy_namespace)
-    made.knows_sizes = True
-    return made
 
 
 def forward_of(operation: Fused, params: dict[str, Any]) -> Callable[..., tuple[Any, ...]]:
     """Return the forward: its results, and behind them what the backward reads."""
     several, takes_halves, implementation = operation.outputs != 1, operation.takes_halves, operation.implementation
-    xp = _namespace(operation)
 
     def forward(*arrays: Any) -> tuple[Any, ...]:
         if takes_halves or _half_of(arrays) is None:
-            out, residuals = implementation(xp, *arrays, **params)
+            out, residuals = implementation(numpy_namespace, *arrays, **params)
         else:
             out, residuals = operation.run(arrays, params)
         return (*out, residuals) if several else (out, residuals)
@@ -55,10 +38,8 @@ def forward_of(operation: Fused, params: dict[str, Any]) -> Callable[..., tuple[
 def backward_of(operation: Fused, needed: tuple[bool, ...], params: dict[str, Any]) -> Callable[..., tuple[Any, ...]]:
     """Return the backward: a gradient for each array, None where none is needed."""
 
-    xp = _namespace(operation)
-
     def backward(g: Any, residuals: Any, *arrays: Any) -> tuple[Any, ...]:
-        return tuple(operation.pull_back(g, needed, residuals, arrays, params, xp))
+        return tuple(operation.pull_back(g, needed, residuals, arrays, params, numpy_namespace))
 
     return backward
 
