@@ -1,9 +1,9 @@
-"""Convolutions of small images: patches and their products by BLAS in one call for many images, which threads share.
+"""Convolutions of small images: patches and their products in one call for many images, which threads share.
 
-An item is an image. It is copied into room with zeros around it, then its patches (channels * kernel, places) into room beside it, and
-BLAS multiplies them (Note [Patches] in `_ops/convolution_kernels.py`). Rows of patches are written up to a whole vector: what runs over
-the end of one is overwritten by the next. Products are cut so that OpenBLAS takes one thread for each: its threads and ours would take the
-processor from each other.
+An item is an image. It is copied into room with zeros around it, then its patches (channels * kernel, places) into room beside it. A
+product follows (Note [Patches] in `_ops/convolution_kernels.py`): BLAS's, or one that is compiled for its sizes where they are small
+(`tiles`). Rows of patches are written up to a whole vector: what runs over the end of one is overwritten by the next. Products are cut
+so that OpenBLAS takes one thread for each: its threads and ours would take the processor from each other.
 """
 
 from __future__ import annotations
