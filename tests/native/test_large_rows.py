@@ -217,3 +217,20 @@ def test_weight_norm(dtype, shape, dim) -> None:
     sizes = [n if k == dim else 1 for k, n in enumerate(shape)]
     call = lambda library, v, g: library._weight_norm(v, g, dim)  # noqa: E731
     assert_as_torch(call, [normal(*shape), normal(*sizes) + 2], dtype)
+
+
+@pytest.mark.parametrize(("count", "length"), [(500, 300), (65, 2048), (30, 5000), (3, 70_001)])
+@pytest.mark.parametrize("size", [1.0, 3e18])
+def test_long_sums_neither_overflow_nor_lose_digits(count: int, length: int, size: float) -> None:
+    """Squares of 3e18 are numbers of float32; a hundred of them are not."""
+    x = (normal(count, 2, length, mean=0.5) * size).astype(np.float32)
+    x[1] = 0  # and what stands beside such a row is not disturbed by it
+    exact = x.astype(np.float64)
+    mean, variance = exact.mean((0, 2)), exact.var((0, 2))
+    running = rg.zeros(2), rg.ones(2)
+    out = rg.nn.functional.batch_norm(rg.tensor(x), *running, training=True, momentum=1.0, eps=1e-12)
+    wanted = (exact - mean[:, None]) / np.sqrt(variance)[:, None]
+    np.testing.assert_allclose(out.numpy(), wanted, rtol=0, atol=4e-6)
+    np.testing.assert_allclose(running[0].numpy() / size, mean / size, rtol=0, atol=1e-6)
+    unbiased = variance * (count * length / (count * length - 1))
+    np.testing.assert_allclose(running[1].numpy() / size**2, unbiased / size**2, rtol=1e-6)

@@ -31,6 +31,7 @@ SIDE_BY_SIDE: Final = 256  # elements of a row from which several vectors side b
 HEAVY: Final = frozenset({"call", "reduce", "div", "rem", "sqrt", "cast", "rounded"})
 LANES: Final = 256  # numbers of a block of lanes: a few arrays of them stay in the first cache
 STREAMED: Final = 2048  # numbers of a block that is streamed
+STRETCH: Final = 2048  # float32 numbers of a long sum that are added in float32, in all lanes
 
 # what a reduction begins with, by its operation
 _INFINITY = float("inf")
@@ -429,27 +430,21 @@ class _Lowering:
         known = [self.row, *[{} for _ in range(self.kernel.inner)]]
         for node in places[0]:
             self._value(node, [self.row], [])
-        totals: list[Any] = [Step("const", r.type, (), start_of(r.detail, r.type)) for r in reductions]
+        totals: list[Any] = _starts(reductions)
         opened: list[tuple[Loop, list[Any]]] = []
         where: list[Any] = []
-        for depth in range(1, self.kernel.inner + 1):
-            last = depth == self.kernel.inner
-            begin, end = (self.start, self.stop) if last else (self.w.number(0), self.inner[depth - 1])
-            loop, outside = self.w.open(begin, end, free=last, long=last and self.long)
+        for depth in range(1, self.kernel.inner):
+            loop, outside = self.w.open(self.w.number(0), self.inner[depth - 1])
             opened.append((loop, outside))
             loop.carried = [Carried(r.type, total) for r, total in zip(reductions, totals, strict=True)]
             totals = list(loop.carried)
             where = [*where, loop.index]
-            if not last:
-                for node in places[depth]:
-                    self._value(node, known[: depth + 1], where)
-        values: list[Any] = []
-        for r, total in zip(reductions, totals, strict=True):
-            values.append(self._added(r, total, self._value, known, where))
-        for number, output in stores:
-            self._store(
-                number, output.value, self._value(output.value, known, where), where, COMBINE.get(output.reduction)
-            )
+            for node in places[depth]:
+                self._value(node, known[: depth + 1], where)
+        if self.kernel.long and reductions and not stores and all(map(_is_wide_sum, reductions)):
+            values = self._in_stretches(reductions, totals, known, where)
+        else:
+            values = self._along(self.start, self.stop, reductions, totals, known, where, stores)
         for loop, outside in reversed(opened):
             for carried, value in zip(loop.carried, values, strict=True):
                 carried.next = value
@@ -457,6 +452,46 @@ class _Lowering:
             self.w.at = outside
         for r, value in zip(reductions, values, strict=True):
             self.row[r] = value
+
+    def _along(
+        self, begin: Any, end: Any, reductions: Sequence[Expr], totals: Sequence[Any], known: Sequence[dict[Expr, Any]],
+        where: Sequence[Any], stores: Sequence[tuple[int, Output]] = (),
+    ) -> list[Any]:  # fmt: skip
+        """Go along the last dimension, and return the totals behind it."""
+        loop, outside = self.w.open(begin, end, free=True, long=self.long)
+        loop.carried = [Carried(r.type, total) for r, total in zip(reductions, totals, strict=True)]
+        inside, place = [*known[:-1], {}], [*where, loop.index]
+        for r, carried in zip(reductions, loop.carried, strict=True):
+            carried.next = self._added(r, carried, self._value, inside, place)
+        for number, output in stores:
+            value = self._value(output.value, inside, place)
+            self._store(number, output.value, value, place, COMBINE.get(output.reduction))
+        self.w.at = outside
+        return list(loop.carried)
+
+    def _in_stretches(
+        self, reductions: Sequence[Expr], totals: Sequence[Any], known: Sequence[dict[Expr, Any]], where: Sequence[Any]
+    ) -> list[Any]:
+        """Add float32 numbers up in float64: stretches of them in float32, in half the time, and again if that overflows."""
+        w = self.w
+        narrow = [ex.reduce("sum", r.args[0].args[0]) for r in reductions]
+        length = w.step("sub", I64, self.stop, self.start)
+        count = w.step("udiv", I64, w.add(length, w.number(STRETCH - 1)), w.number(STRETCH))
+        loop, outside = w.open(w.number(0), count)
+        loop.carried = [Carried(r.type, total) for r, total in zip(reductions, totals, strict=True)]
+        begin = w.add(self.start, w.mul(loop.index, w.number(STRETCH)))
+        end = w.step("imin", I64, w.add(begin, w.number(STRETCH)), self.stop)
+        sums = self._along(begin, end, narrow, _starts(narrow), known, where)
+        differences = [w.step("sub", "f32", one, one) for one in sums]
+        finite = reduce(lambda x, y: w.step("and", "i1", x, y), [w.step("eq", "i1", d, d) for d in differences])
+        again = self._along(
+            w.step("select", I64, finite, end, begin), end, reductions, _starts(reductions), known, where
+        )
+        for carried, quick, sure in zip(loop.carried, sums, again, strict=True):
+            stretch = w.step("select", "f64", finite, w.step("cast", "f64", quick), sure)
+            carried.next = w.step("sum_add", "f64", carried, stretch)
+        w.at = outside
+        return list(loop.carried)
 
     def _added(self, r: Expr, total: Any, value_of: Callable[..., Any], *place: Any) -> Any:
         """Add an element to a running total; a product that is not there yet is added in one step."""
@@ -612,6 +647,16 @@ def _expanded(results: Sequence[Expr], rounded: Collection[Expr] = ()) -> list[E
         else:
             done[node] = node if args == node.args else ex.node(node.op, args, node.type, node.detail)
     return [done[r] for r in results]
+
+
+def _is_wide_sum(r: Expr) -> bool:
+    """Tell whether a reduction adds float32 numbers in float64."""
+    value = r.args[0]
+    return r.detail == "sum" and r.type == "f64" and value.op == "cast" and value.args[0].type == "f32"
+
+
+def _starts(reductions: Sequence[Expr]) -> list[Any]:
+    return [Step("const", r.type, (), start_of(r.detail, r.type)) for r in reductions]
 
 
 def _is_step(node: Expr) -> bool:
