@@ -594,7 +594,7 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..
 
 
 @cache
-def _public() -> dict[str, dict[str, Any]]:
+def _public_functions() -> dict[str, dict[str, Any]]:
     """Return the public functions of every namespace by name; methods of Tensor under "Tensor"."""
     package = import_module(__package__)
     tensor_class = tensor_layer()._base.Tensor
@@ -628,13 +628,13 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
     homes = {"Tensor": tensor_layer()._base.Tensor, "": package}
     return {
         homes.get(space) or import_module(f".{space}", __package__): [f for f in named.values() if _is_operation(f)]
-        for space, named in _public().items()
+        for space, named in _public_functions().items()
     }
 
 
 def get_ignored_functions() -> set[Any]:
     """Return the public functions that `__torch_function__` never sees."""
-    return {f for named in _public().values() for f in named.values() if not _is_operation(f)}
+    return {f for named in _public_functions().values() for f in named.values() if not _is_operation(f)}
 
 
 def get_testing_overrides() -> dict[Any, Callable[..., int]]:
@@ -653,7 +653,7 @@ def get_testing_overrides() -> dict[Any, Callable[..., int]]:
 
 def resolve_name(function: Callable[..., Any]) -> str | None:
     """Return the name under which programs know a function: "torch.add", "torch.Tensor.add_", None if it is no operation."""
-    for space, named in _public().items():
+    for space, named in _public_functions().items():
         for name, value in named.items():
             if value is function and _is_operation(value):
                 return ".".join(["torch", *([space] if space else []), name])
@@ -664,7 +664,9 @@ def resolve_name(function: Callable[..., Any]) -> str | None:
 
 def is_tensor_method_or_property(function: Callable[..., Any]) -> bool:
     """Tell whether a function is a method of Tensor or the getter of one of its properties."""
-    return getattr(function, "__name__", None) == "__get__" or any(f is function for f in _public()["Tensor"].values())
+    return getattr(function, "__name__", None) == "__get__" or any(
+        f is function for f in _public_functions()["Tensor"].values()
+    )
 
 
 __getattr__ = finder("torch.overrides")

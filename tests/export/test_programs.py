@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from typing import Any, NamedTuple
 
 import pytest
@@ -317,3 +319,20 @@ def test_a_program_is_written_with_the_lines_it_comes_from() -> None:
     assert text.startswith("ExportedProgram:\n    class GraphModule(torch.nn.Module):\n")
     assert "test_programs.py" in text
     assert "body_0_weight: PARAMETER target='body.0.weight'" in text
+
+
+def test_what_is_asked_of_functions_while_they_are_recorded_holds_afterwards() -> None:
+    program = """
+import torch
+
+class Doubled(torch.nn.Module):
+    def forward(self, x):
+        return torch.nn.functional.relu(x.mul(2))
+
+torch.export.export(Doubled(), (torch.ones(2, 3),))
+names = [torch.overrides.resolve_name(f) for f in (torch.add, torch.Tensor.add_, torch.nn.functional.relu)]
+print(names, torch.ones in torch.overrides.get_ignored_functions())
+"""
+    command = [sys.executable, "-m", "retrograd", "run", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['torch.add', 'torch.Tensor.add_', 'torch.nn.functional.relu'] True"

@@ -107,6 +107,8 @@ def syntax_of(function: FunctionType) -> Syntax:
     place = code.co_firstlineno, code.co_name
     wanted = fingerprint(code)
     if not any(fingerprint(one) == wanted for one in known[1].codes.get(place, ())):
+        if code.co_filename == "<string>":  # many texts have this name, of which Python 3.13 knows that of -c
+            raise Unreadable(f"the source of {name} is not available")
         raise Unreadable(f"the source of {name} is not what it runs: the file was changed or rewritten")
     found = known[1].nodes.get(place, [])
     if len(found) > 1:

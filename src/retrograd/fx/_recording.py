@@ -29,7 +29,7 @@ from .._places import is_own
 from .._size import Size
 from ..autograd.function import Function
 from ..jit._marks import recordings
-from ..overrides import hold, resolve_name
+from ..overrides import hold, _public_functions, resolve_name
 from ..tensor import Tensor, later_functions
 from ..tensor._base import array_slot
 from ..tensor._object.devices import device_of_array
@@ -609,6 +609,7 @@ class Recorder(Tracer):
 
     @contextmanager
     def _recording(self) -> Iterator[None]:
+        _public_functions()  # as they are for everybody: those of a recording are about to stand in their places
         recordings.append(self)
         try:
             with _patching.patching() as patcher:

@@ -1201,19 +1201,19 @@ class TensorMethods(TensorBase):
         """Return the tensor itself, which is dense."""
     @overload
     def to_sparse(self, *, layout: _layout | None = None, blocksize: builtins.int | Sequence[builtins.int] | None = None, dense_dim: builtins.int | None = None) -> Tensor:
-        """partial(func, *args, **keywords) - new function with partial application"""
+        """There are no sparse tensors; asking for it raises AttributeError."""
     @overload
     def to_sparse(self, sparse_dim: builtins.int) -> Tensor: ...
     def to_sparse_bsc(self, blocksize: builtins.int | Sequence[builtins.int], dense_dim: builtins.int | None = None) -> Tensor:
-        """partial(func, *args, **keywords) - new function with partial application"""
+        """There are no sparse tensors; asking for it raises AttributeError."""
     def to_sparse_bsr(self, blocksize: builtins.int | Sequence[builtins.int], dense_dim: builtins.int | None = None) -> Tensor:
-        """partial(func, *args, **keywords) - new function with partial application"""
+        """There are no sparse tensors; asking for it raises AttributeError."""
     def to_sparse_coo(self) -> Tensor:
-        """partial(func, *args, **keywords) - new function with partial application"""
+        """There are no sparse tensors; asking for it raises AttributeError."""
     def to_sparse_csc(self, dense_dim: builtins.int | None = None) -> Tensor:
-        """partial(func, *args, **keywords) - new function with partial application"""
+        """There are no sparse tensors; asking for it raises AttributeError."""
     def to_sparse_csr(self, dense_dim: builtins.int | None = None) -> Tensor:
-        """partial(func, *args, **keywords) - new function with partial application"""
+        """There are no sparse tensors; asking for it raises AttributeError."""
     def tolist(self) -> Any:
         """Return the elements as Python numbers in nested lists; of a tensor without dimensions, one number."""
     def topk(self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> _results.topk:

@@ -350,7 +350,8 @@ def install_methods() -> None:
     for name in ("T", "mT", "H", "mH"):
         setattr(Tensor, name, property(partial(_shaping.transposed_property, kind=name)))
     for name in ("to_sparse", *(f"to_sparse_{layout}" for layout in ("coo", "csr", "csc", "bsr", "bsc"))):
-        setattr(Tensor, name, property(partial(_no_sparse, name=name)))
+        nothing = "There are no sparse tensors; asking for it raises AttributeError."
+        setattr(Tensor, name, property(partial(_no_sparse, name=name), doc=nothing))
     choose = "Take the tensor's elements where a condition holds, and elsewhere those of another."
     _set_method("where", lambda self, condition, other: _pointwise.where(condition, self, other), choose)
     for name in ("real", "imag"):
