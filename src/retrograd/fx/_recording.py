@@ -29,7 +29,7 @@ from .._places import is_own
 from .._size import Size
 from ..autograd.function import Function
 from ..jit._marks import recordings
-from ..overrides import hold, _public_functions, resolve_name
+from ..overrides import _public_functions, hold, resolve_name
 from ..tensor import Tensor, later_functions
 from ..tensor._base import array_slot
 from ..tensor._object.devices import device_of_array
