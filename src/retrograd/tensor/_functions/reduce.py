@@ -207,8 +207,7 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
         there = array.dtype.type(count_of_true(array == array))
         return _pointwise._div(nansum(input), _base.wrap(there))
     count = sum(_pointwise.logical_not(_pointwise.isnan(input.detach())), dim, keepdim)
-    total = nansum(input, dim, keepdim, dtype=dtype)
-    return _pointwise.div(total, count.to(_base.dtype_of(total)))
+    return _pointwise.div(nansum(input, dim, keepdim, dtype=dtype), count)
 
 
 # ---- extremes ----
