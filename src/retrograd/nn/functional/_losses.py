@@ -515,6 +515,8 @@ def _need_indices(target: Any) -> None:
             f"expected target dtype to be Long or Byte, but got {scalar_name(target)}\nHint: class indices are int64: "
             "target.long(); class probabilities have the shape of the input."
         )
+    if target._array.dtype == UINT8 and target._array.ndim > 1:
+        raise RuntimeError("expected scalar type Long but found Byte")
 
 
 @overridable(raised="cpu cuda")
