@@ -246,7 +246,8 @@ def _numbers_next_to_halves(
 
     def as_there(given: Any, made: Any) -> Any:
         if type(made) is float or (type(made) is int and name != "pow"):
-            return float(np.asarray(float(made), dtype)) if rounded else F32.type(made)
+            nearest = float(np.asarray(float(made), dtype))
+            return nearest if rounded else made if type(made) is int and nearest == made else F32.type(made)
         if name in ("mul", "div") and isinstance(given, (np.ndarray, np.generic)) and not given.ndim:
             return given.astype(F32) if given.dtype.kind in "fiu" else made
         return made
