@@ -89,7 +89,7 @@ def _pad_by_itself(input: Any, ndim: int, by: tuple[int, ...], mode: str) -> Any
     return record(resizing.resample, (input,), {"taps": tuple(taps[::-1])}, node, {"padding": by})
 
 
-_pad_by_itself.raised = "cpu"  # by autocast
+_pad_by_itself.raised = "cpu"  # type: ignore[attr-defined]  # by autocast
 
 
 def _check_circular(shape: tuple[int, ...], by: tuple[int, ...]) -> None:
