@@ -56,7 +56,29 @@ AUTOCAST = {
     "transform of halves": lambda lib, x: lib.fft.fft(x.bfloat16()).real,
     "trace of halves": lambda lib, x: x.bfloat16().trace(),
     "exponentials of halves": lambda lib, x: x.bfloat16().exp(),
+    "reflected halves": lambda lib, x: lib.nn.functional.pad(x.bfloat16(), (1, 1), mode="reflect"),
+    "reflected blocks": lambda lib, x: lib.nn.functional.pad(x.bfloat16()[None, None], (1,) * 6, mode="replicate"),
+    "reflected halves in three": lambda lib, x: lib.nn.functional.pad(
+        x.bfloat16().expand(1, 2, 3, 3), (1, 1, 1, 1, 1, 1), mode="reflect"
+    ),
+    "normal likelihood of halves": lambda lib, x: lib.nn.functional.gaussian_nll_loss(
+        x.bfloat16(), x.detach().bfloat16() + 1, x.detach().bfloat16() + 1
+    ),
+    "many labels of halves": lambda lib, x: lib.nn.functional.multilabel_soft_margin_loss(x.bfloat16(), x.bfloat16()),
+    **{
+        f"{name} of {kind}": lambda lib, x, name=name, kind=kind: _steps(lib, name, x if kind == "floats" else x @ x)
+        for name in ("RNN", "GRU", "LSTM", "RNNCell", "GRUCell", "LSTMCell")
+        for kind in ("floats", "products")
+    },
 }
+
+
+def _steps(lib: Any, name: str, x: Any) -> Any:
+    layer = getattr(lib.nn, name)(3, 2)
+    for weight in layer.parameters():
+        lib.nn.init.constant_(weight, 0.2)
+    out = layer(x)
+    return out[0] if isinstance(out, tuple) else out
 
 
 def _off(lib: Any, x: Any) -> Any:
@@ -69,6 +91,8 @@ def _off(lib: Any, x: Any) -> Any:
 @pytest.mark.parametrize("name", AUTOCAST)
 def test_autocast_casts_what_torch_casts(name: str, dtype: str) -> None:
     torch = pytest.importorskip("torch")
+    if name.startswith("LSTM of") and dtype == "float16":
+        pytest.skip("torch has it on some processors only")
     answers = []
     for lib in (retrograd, torch):
         x = (lib.arange(9.0).reshape(3, 3) / 8).requires_grad_()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -81,6 +82,19 @@ def test_large_arrays_give_what_small_ones_do(name: str) -> None:
         small = run(rg, name, *[rg.tensor(a[part]) for a in (x, y, g)])
         for got, wanted in zip(large, small, strict=True):
             np.testing.assert_allclose(got.numpy()[part], wanted.numpy(), rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("count", [3, COUNT])
+@pytest.mark.parametrize("exponent", [math.nan, math.inf, -math.inf])
+def test_exponents_that_are_no_numbers(exponent: float, count: int, torch: Any) -> None:
+    found = []
+    for library in (rg, torch):
+        x = library.tensor([0.5, 1.0, 2.0, 0.0, -3.0, math.nan][:count]).repeat(-(-count // 6)).requires_grad_()
+        (slope,) = library.autograd.grad((x**exponent).sum(), x)
+        found.append([one.detach().numpy() for one in (x**exponent, slope, x.detach().clone().pow_(exponent))])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.oracle

@@ -300,6 +300,34 @@ print("done")
     assert run(code, RETROGRAD_CACHE="0") == ["done"]
 
 
+def test_a_fork_while_another_thread_imports_a_part_does_not_hang():
+    code = """
+import importlib.machinery, os, signal, sys, threading, time
+import retrograd._native
+begun = threading.Event()
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        return importlib.machinery.ModuleSpec(name, self) if name == "retrograd._native.slow" else None
+    def create_module(self, spec):
+        return None
+    def exec_module(self, module):
+        begun.set()
+        time.sleep(0.3)
+sys.meta_path.insert(0, Slow())
+thread = threading.Thread(target=lambda: __import__("retrograd._native.slow"))
+thread.start()
+begun.wait()
+child = os.fork()
+if not child:
+    signal.alarm(5)
+    from retrograd._native import slow
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+thread.join()
+"""
+    assert run(code) == ["0"]
+
+
 @pytest.mark.parametrize("single", [(1,), (1, 4), (4, 1), (1, 1)])
 def test_what_is_learnt_from_an_axis_of_one_element_is_not_used_for_longer_ones(single):
     made = formula(lambda xp, x, *, axis: x - xp.sum(x, axis=axis, keepdims=True))

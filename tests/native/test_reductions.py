@@ -122,6 +122,19 @@ def test_sums_are_as_exact_as_numpys(shape: tuple[int, ...], dtype: str) -> None
     assert (np.abs(retrograd.from_numpy(x).sum(-1).numpy() - exact) <= 16 * eps * exact).all()
 
 
+@pytest.mark.parametrize("shape", [(70001, 7), (3, 20011, 2), (7, 9001)])
+@pytest.mark.parametrize("name", ["sum", "mean", "var", "var of all"])
+def test_complex_columns_lose_no_digits(name: str, shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(3).standard_normal((*shape, 2)).astype(np.float32) + np.float32(1)
+    x = x.view(np.complex64)[..., 0]
+    name, *whole = name.split()
+    dims = tuple(range(x.ndim if whole else x.ndim - 1))
+    wanted = getattr(x.astype(np.complex128), name)(dims, **({"ddof": 1} if name == "var" else {}))
+    found = getattr(retrograd.tensor(x), name)(dims).numpy()
+    assert found.shape == wanted.shape
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
 @settings(max_examples=15)
 @hypothesis.given(st.data())
 def test_sums_of_half_precision_are_rounded_once(data: st.DataObject) -> None:

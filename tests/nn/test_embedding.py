@@ -98,6 +98,23 @@ def test_bags(mode, padding_idx) -> None:
     np.testing.assert_allclose(found[0], found[1], rtol=1e-5)
 
 
+@pytest.mark.parametrize("padding_idx", [None, 0, 1])
+@pytest.mark.parametrize(
+    "bags", [([0, 1, 2, 1], [0, 0, 2, 4]), ([1, 2, 2, 0], [0, 1]), ([2, 0, 1], [0, 3]), ([], [0, 0])]
+)
+def test_the_largest_among_values_that_are_no_numbers(bags, padding_idx) -> None:
+    nan, inf = float("nan"), float("inf")
+    found = []
+    for library in (retrograd, torch):
+        weight = library.tensor([[inf, nan, 1.0, -inf, nan], [2.0, 3.0, nan, -inf, nan], [5.0, nan, 6.0, 1.0, 1.0]])
+        weight.requires_grad_()
+        indices, offsets = library.tensor(bags[0], dtype=library.int64), library.tensor(bags[1])
+        out = library.nn.functional.embedding_bag(indices, weight, offsets, mode="max", padding_idx=padding_idx)
+        out.sum().backward()
+        found.append((out.tolist(), weight.grad.tolist()))
+    np.testing.assert_equal(found[0], found[1])
+
+
 @pytest.mark.parametrize(
     "module", ["Embedding(5, 3, padding_idx=1)", "EmbeddingBag(5, 3)", "EmbeddingBag(5, 3, padding_idx=2)"]
 )

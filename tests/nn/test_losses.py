@@ -114,6 +114,8 @@ nn.TripletMarginLoss(margin=-1)
 nn.LinearCrossEntropyLoss(3, 4, weight=wc[:3])
 nn.LinearCrossEntropyOptions(batch_chunk_size=0)
 torch.hinge_embedding_loss(x, y, reduction='sum')
+F.nll_loss(x[..., None], t[:, None].to(torch.uint8))
+F.cross_entropy(x[..., None], t[:, None].to(torch.uint8), label_smoothing=.1)
 """.strip().splitlines()
 
 VALUES = """

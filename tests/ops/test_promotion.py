@@ -89,6 +89,8 @@ def test_dtypes_of_results(op: Op) -> None:
             "a.lerp_(b, 0.7)",
             "torch.addcmul(a, b, b, value=0.1)",
         ),
+        # float16 does not hold this number
+        *("a * 70000", "a * torch.tensor(70000)", "a / torch.tensor(70000.0)", "a / 70000", "a.lerp(b, 70000)"),
     ],
 )
 def test_numbers_next_to_halves_are_rounded_as_in_torch(dtype: str, text: str) -> None:
@@ -100,6 +102,49 @@ def test_numbers_next_to_halves_are_rounded_as_in_torch(dtype: str, text: str) -
         return eval(text, {"torch": library, "a": a.clone(), "b": b}).double().numpy()
 
     np.testing.assert_array_equal(found(retrograd), found(torch))
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("a * 70000.0", "a * 70000", "a / 70000.0", "a / 70000", "a.sum() / 70000", "a.clone().mul_(70000.0)"),
+        *("a / torch.tensor(70000)", "a.mean()", "a.nanmean()", "torch.var_mean(a)[1]"),
+        "torch.nn.functional.l1_loss(a, a.detach() + 1)",
+    ],
+)
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("count", [20, 70001])
+def test_gradients_by_numbers_that_float16_does_not_hold(dtype: str, text: str, create_graph: bool, count: int) -> None:
+    torch = pytest.importorskip("torch")
+    values = np.random.default_rng(0).standard_normal(count).astype(np.float32)
+
+    def found(library: Any) -> Any:
+        a = library.tensor(values).to(getattr(library, dtype)).requires_grad_()
+        out = eval(text, {"torch": library, "a": a})
+        gradient = library.tensor(values).to(out.dtype)[: out.numel()].reshape(out.shape)
+        (slope,) = library.autograd.grad(out, a, gradient, create_graph=create_graph)
+        return slope.detach().double().numpy()
+
+    wanted = found(torch)
+    assert wanted.any()
+    np.testing.assert_array_equal(found(retrograd), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("x.var(1)", "x.std()", "torch.var_mean(x, 1)", "torch.std_mean(x)", "x / 2.5", "x.erfinv()", "torch.cov(x)"),
+        *("torch.addmm(x, x, x, alpha=0.3, beta=0.4)", "torch.addmv(x[0], x, x[1], alpha=0.3)", "x.mean()", "x * 2.5"),
+    ],
+)
+def test_tangents_have_the_precision_of_results(dtype: str, text: str) -> None:
+    x = (retrograd.arange(16.0).reshape(4, 4) / 20).to(getattr(retrograd, dtype))
+    results, tangents = retrograd.func.jvp(lambda x: eval(text, {"torch": retrograd, "x": x}), (x,), (x / 2,))
+    for result, tangent in zip(*[one if type(one) is tuple else (one,) for one in (results, tangents)], strict=True):
+        assert result.dtype == tangent.dtype == x.dtype
 
 
 def test_truth_values_are_refused_in_subtractions_whatever_was_subtracted_before() -> None:

@@ -139,6 +139,23 @@ def test_large_arrays():
         same(lambda t, v=values: t.var(t.tensor(v)), rtol=1e-9)
 
 
+@pytest.mark.parametrize("shape", [(5000,), (20011, 3)])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [(n, d) for n in ("cumsum", "cumprod") for d in ("float32", "complex64")] + [("logcumsumexp", "float32")],
+)
+def test_running_values_lose_no_digits(name, dtype, shape):
+    accumulate = {"cumsum": np.add, "cumprod": np.multiply, "logcumsumexp": np.logaddexp}[name].accumulate
+    x = np.random.default_rng(4).uniform(-3, 3, shape).astype(dtype)
+    if dtype == "complex64":
+        x = x + 1j * x[::-1]
+    x = (1 + x / 3000).astype(dtype) if name == "cumprod" else x.astype(dtype)
+    wanted = accumulate(x.astype("complex128" if dtype == "complex64" else "float64"))
+    found = getattr(retrograd, name)(retrograd.tensor(x), 0).numpy()
+    assert found.dtype == dtype
+    assert np.abs(found - wanted).max() <= 1.2e-7 * np.abs(wanted).max()
+
+
 def test_large_arrays_with_infinities():
     values = np.random.default_rng(3).standard_normal(20000)
     values[500], values[900] = INF, NAN

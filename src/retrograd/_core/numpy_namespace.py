@@ -24,6 +24,7 @@ from . import passes
 HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 SINGLE = np.dtype(np.float32)
 DENSITY = 1 / math.sqrt(2 * math.pi)  # of the normal distribution, at 0
+WIDER = {"f": np.dtype(np.float64), "F": np.dtype(np.complex128)}  # in which torch's running sums and products go on
 
 
 def is_half(dtype: np.dtype[Any]) -> bool:
@@ -279,10 +280,8 @@ class ArrayNamespace:
     def cumsum(self, x: Any, *, axis: int, dtype: Any = None) -> Any:
         if is_half(x.dtype) and dtype is None:
             return self.module.cumsum(x, axis=axis, dtype=np.float32).astype(x.dtype)
-        if (
-            dtype is None and x.dtype.char == "f" and x.shape[axis] > 64
-        ):  # torch adds float32 in float64; few numbers lose nothing
-            return x.cumsum(axis=axis, dtype=np.float64).astype(x.dtype)
+        if dtype is None and x.dtype.char in WIDER and x.shape[axis] > 64:  # few numbers lose nothing
+            return x.cumsum(axis=axis, dtype=WIDER[x.dtype.char]).astype(x.dtype)
         return x.cumsum(axis=axis, dtype=x.dtype if dtype is None else dtype)
 
     # ---- shape ----

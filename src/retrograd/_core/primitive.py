@@ -378,7 +378,12 @@ class Primitive(Shown):
         outs = out if self.outputs != 1 else (out,)
         xp = namespace_of(*[t for t in tangents if t is not None], *primals, *outs)
         t = tangents[0] if len(self.inputs) == 1 and not self.variadic else tuple(tangents)
-        return self.jvp_rule(xp, t, *[_read(values, n, self.inputs, primals) for n in self.jvp_names])  # type: ignore[misc]
+        found = self.jvp_rule(xp, t, *[_read(values, n, self.inputs, primals) for n in self.jvp_names])  # type: ignore[misc]
+        if any(t is not None and t.dtype != p.dtype for t, p in zip(tangents, primals, strict=True)):
+            return found  # a tangent that was given in a dtype of its own goes by promotion
+        if self.outputs == 1:
+            return _as_precise(found, out)
+        return tuple([_as_precise(t, o) for t, o in zip(found, out, strict=True)])
 
     def named(self, args: Sequence[Any]) -> dict[str, Any]:
         """Return the inputs by name; a sequence of inputs is a tuple."""
@@ -526,6 +531,13 @@ def _on_one_device(primitive: Primitive, xp: Any, args: Sequence[Any]) -> list[A
 def ones_beside(array: Any) -> Any:
     """Return raw ones in the shape and dtype, and on the device, of an array of any level."""
     return raw_namespace(raw_leaf(array)).ones(shape=tuple(array.shape), dtype=array.dtype)
+
+
+def _as_precise(tangent: Any, out: Any) -> Any:
+    """Give a tangent the precision of its result: a rule's Python numbers turn bfloat16 into float32."""
+    if tangent is None or tangent.dtype == out.dtype or (tangent.dtype.kind == "c") != (out.dtype.kind == "c"):
+        return tangent
+    return vocabulary.astype(tangent, dtype=out.dtype)
 
 
 def _read(values: dict[str, Any], name: str, inputs: tuple[str, ...], primals: Sequence[Any]) -> Any:

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from functools import cache as cache_result
-from time import perf_counter_ns
+from time import perf_counter_ns, sleep
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 # `cache`, `flat`, hashlib and importlib.util are imported when the first kernel is asked for: `import retrograd` waits for none of them.
 lock = threading.RLock()  # LLVM's contexts are not made for several threads at once
 _state: _Machine | None = None
+_PACKAGE = __name__.partition(".")[0]
+_PATIENCE = 400  # turns of 5 ms: a thread that forks while it imports the library itself does not wait for ever
 
 
 @cache_result
@@ -214,7 +216,21 @@ def assembly(text: str) -> str:
 
 
 def _hold() -> None:
+    """Wait until no thread compiles or imports a part of the library: in the child nobody would go on, and others wait for it."""
     lock.acquire()
+    for _ in range(_PATIENCE):
+        if not any(_is_coming(name) for name in list(sys.modules)):
+            break
+        lock.release()  # what is imported may need it
+        sleep(0.005)
+        lock.acquire()
+
+
+def _is_coming(name: str) -> bool:
+    """Tell whether a module is being imported."""
+    if not name.startswith((_PACKAGE, "llvmlite")):
+        return False
+    return getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False)
 
 
 def _release() -> None:
@@ -222,5 +238,5 @@ def _release() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # A child that is forked while another thread compiles finds the lock free and LLVM at rest.
+    # A child that is forked while another thread compiles finds the lock free and LLVM at rest, and no module half imported.
     os.register_at_fork(before=_hold, after_in_parent=_release, after_in_child=_release)

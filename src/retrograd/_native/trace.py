@@ -207,7 +207,7 @@ class TracedNamespace:
         return self.logical_or(condition, self.isnan(bound)) if isinstance(bound, Traced) else condition
 
     def power_by(self, x: Any, exponent: Any) -> Any:
-        if isinstance(exponent, int | float) and exponent == int(exponent) and 1 <= abs(exponent) <= 64:
+        if isinstance(exponent, int | float) and 1 <= abs(exponent) <= 64 and exponent == int(exponent):
             from .._core.passes import integer_power
 
             power: Any = integer_power(x, abs(int(exponent)))

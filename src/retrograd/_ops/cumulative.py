@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .._core.numpy_namespace import is_half
+from .._core.numpy_namespace import WIDER, is_half
 from .._core.primitive import behind, general, linear, vocabulary
 from .._native.program import NATIVE
 from .order import chooses, dense, has_nan, number
@@ -176,7 +176,7 @@ def cumprod(xp, x, *, axis):
     found = _by_kernel("prod", [x], axis)
     if found is not None:
         return found[0]
-    return x.cumprod(axis, x.dtype) if x.ndim else x.copy()
+    return x.cumprod(axis, WIDER.get(x.dtype.char, x.dtype)).astype(x.dtype, copy=False) if x.ndim else x.copy()
 
 
 @cumprod.vjp("x")
@@ -213,13 +213,13 @@ def _add_logs(xp, x, y):
 def logcumsumexp(xp, x, *, axis):
     if not x.ndim or not x.size:
         return x.copy()
+    out = x.astype(WIDER.get(x.dtype.char, x.dtype))
     if x.dtype.kind != "c":
-        return _accumulated(xp, "logaddexp", x, axis)
-    out = x.copy()
+        return _accumulated(xp, "logaddexp", out, axis).astype(x.dtype, copy=False)
     steps = xp.module.moveaxis(out, axis, 0)
     for i in range(1, len(steps)):
         steps[i] = _add_logs(xp, steps[i - 1], steps[i])
-    return out
+    return out.astype(x.dtype, copy=False)
 
 
 def _fading(xp, out, axis, reverse):

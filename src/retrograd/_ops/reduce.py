@@ -74,7 +74,14 @@ mean.shows("dim keepdim self_sym_sizes", "MeanBackward1", self_sym_numel=numel)
 def mean_dx(xp, g, x_shape, axis, keepdims):
     count = _count(x_shape, axis)
     share = _restore(xp, g, axis, keepdims)
-    return xp.copy(xp.broadcast_to(share / count if count else share, shape=x_shape))  # dense, as torch's
+    return xp.copy(xp.broadcast_to(_shared(xp, share, count) if count else share, shape=x_shape))  # dense, as torch's
+
+
+def _shared(xp, g, count):
+    """Divide by a number of elements, which half precision may not hold."""
+    if g.dtype.itemsize > 2:
+        return g / count
+    return xp.astype(xp.astype(g, dtype=SINGLE) / count, dtype=g.dtype)
 
 
 @general(shows="dim keepdim self", batch=behind, dense=True)

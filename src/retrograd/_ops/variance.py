@@ -62,7 +62,7 @@ def _sum_of_squares(xp, x, axis, keepdims):
         return xp.real(x * xp.conj(x))
     if x.ndim == 1 and x.dtype.kind == "f" and not keepdims and axis and xp.module is np:
         return x.dot(x)
-    if xp.module is np and len(axis) == 1:
+    if xp.module is np and len(axis) == 1 and x.size < NATIVE:
         total = np.vecdot(x, x, axis=axis[0]).real
         return np.expand_dims(total, axis) if keepdims else total
     if x.dtype.kind == "c":

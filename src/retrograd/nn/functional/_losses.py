@@ -195,7 +195,7 @@ def poisson_nll_loss(
     return by_number.poisson_nll_loss(input, target, log_input, full, eps, chosen(size_average, reduce, reduction))
 
 
-@overridable(raised="cpu cuda")
+@overridable
 def gaussian_nll_loss(
     input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Any:
@@ -515,6 +515,8 @@ def _need_indices(target: Any) -> None:
             f"expected target dtype to be Long or Byte, but got {scalar_name(target)}\nHint: class indices are int64: "
             "target.long(); class probabilities have the shape of the input."
         )
+    if target._array.dtype == UINT8 and target._array.ndim > 1:
+        raise RuntimeError("expected scalar type Long but found Byte")
 
 
 @overridable(raised="cpu cuda")
@@ -719,7 +721,7 @@ def multilabel_margin_loss(
     return record(losses.multilabel_margin_loss, (input, target), {"reduction": number})
 
 
-@overridable(raised="cpu cuda")
+@overridable
 def multilabel_soft_margin_loss(
     input: Any,
     target: Any,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _errors
+from ..._modes import current_mode
 from ..._ops import resizing
 from ...overrides import overridable
 from ...tensor._functions.rearrange import constant_pad_nd
+from ...tensor._recording.autocast import cast_arguments
 from ...tensor._recording.record import record
 from ...tensor._recording.refusals import kernel, refuse, refused
 from ._pooling import ints_of
@@ -61,6 +63,9 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
             "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
             "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
         )
+    on = current_mode().autocast
+    if on is not None and mode != "circular" and (mode, ndim) != ("reflect", 3):
+        ((input,), _) = cast_arguments(_pad_by_itself, on, (input,), {})
     return _pad_by_itself(input, ndim, by, mode)
 
 
@@ -82,6 +87,9 @@ def _pad_by_itself(input: Any, ndim: int, by: tuple[int, ...], mode: str) -> Any
         for k in range(ndim)
     ]
     return record(resizing.resample, (input,), {"taps": tuple(taps[::-1])}, node, {"padding": by})
+
+
+_pad_by_itself.raised = "cpu"  # type: ignore[attr-defined]  # by autocast
 
 
 def _check_circular(shape: tuple[int, ...], by: tuple[int, ...]) -> None:

@@ -125,13 +125,19 @@ def _bags_without_values(picked: Any, indices: Any, starts: int, include_last_of
 
 
 def _largest(table: Any, indices: Any, bags: Any, count: int) -> Any:
-    """Return for every bag and column the index of the row that is largest there, the first among equals."""
+    """Return for every bag and column the index of the row that is largest there, the first among equals.
+
+    NaN counts if it comes first, as in torch, whose comparisons it loses.
+    """
     best = np.zeros((count, table.shape[1]), np.int64)
     order = np.argsort(bags, kind="stable")
     starts = np.flatnonzero(np.diff(bags[order], prepend=-1))
     values = table[indices[order]]
     values = values.astype(np.float32) if values.dtype.itemsize == 2 else values
-    for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
+    missing = np.isnan(values)
+    values[missing] = -np.inf
+    values[starts] = np.where(missing[starts], np.inf, values[starts])
+    for start, stop in zip(starts, np.append(starts, len(order))[1:], strict=True):
         best[bags[order[start]]] = indices[order][start:stop][values[start:stop].argmax(0)]
     return best
 
@@ -201,7 +207,7 @@ def embedding_bag(
 
     if mode == 2:
         best = _largest(on_host(raw_leaf(weight._array)), used, owner, len(sizes))
-        picked = weight.gather(0, wrap(best)) * wrap((filled > 0)[:, None]).to(weight.dtype)
+        picked = weight.gather(0, wrap(best)).masked_fill(wrap((filled == 0)[:, None]), 0)
         return picked, wrap(bags), wrap(filled), wrap(best)
     picked = embedding(weight, wrap(used), -1, scale_grad_by_freq)
     half = picked.dtype if picked.dtype.itemsize == 2 else None

@@ -10,6 +10,7 @@ import numpy as np
 from ... import _errors
 from ..._core.numpy_namespace import HALVES
 from ..._dtypes import CPP_NAMES
+from ..._modes import current_mode
 from ..._ops import recurrent as ops
 from ...overrides import overridable, overridable_as
 from ...tensor._functions.creation import zeros_like
@@ -175,6 +176,9 @@ def _layers(name: str, operation: Any, options: dict[str, Any], what: str, lower
         call = _read(name, "tuple of Tensors" if two else "Tensor", given, data, batch_sizes)
         if two and len(call.hx) != 2:
             raise RuntimeError(f"{name} expects two hidden states")
+        if "cpu" not in lowered and current_mode().autocast is not None:
+            own = call.hx.dtype
+            call = call._replace(input=call.input.to(own), params=[one.to(own) for one in call.params])
         return _run(call, operation, call.hx if two else (call.hx,), options)
 
     results = "the output, the last hidden states and cell states" if two else "the output and the last hidden states"
@@ -220,6 +224,10 @@ def _cell(
     dtype = first.dtype
     for value in (x, *states):
         if value._array.dtype != dtype:
+            if current_mode().autocast is not None:
+                own = states[0].dtype
+                own_weights = [one if one is None else one.to(own) for one in weights]
+                return _cell(name, operation, gates, x.to(own), [one.to(own) for one in states], own_weights, options)
             raise RuntimeError(
                 f"mat1 and mat2 must have the same dtype, but got {scalar_name(value)} and {scalar_name(w_ih)}"
             )
@@ -251,13 +259,13 @@ def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: 
     return _cell("gru_cell", ops.gru_cell, 3, input, (hx,), (w_ih, w_hh, b_ih, b_hh), {})
 
 
-@overridable
+@overridable(lowered="cpu cuda")
 def rnn_tanh_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
     """Run one step of RNN with tanh: the new hidden state."""
     return _cell("rnn_tanh_cell", ops.rnn_cell, 1, input, (hx,), (w_ih, w_hh, b_ih, b_hh), {"relu": False})
 
 
-@overridable
+@overridable(lowered="cpu cuda")
 def rnn_relu_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
     """Run one step of RNN with relu: the new hidden state."""
     return _cell("rnn_relu_cell", ops.rnn_cell, 1, input, (hx,), (w_ih, w_hh, b_ih, b_hh), {"relu": True})

@@ -6,6 +6,7 @@ import math
 import numbers
 from typing import Any
 
+from ..._modes import current_mode
 from ..._warnings import warn
 from ...tensor._functions.creation import empty, zeros
 from ...tensor._tensor import Tensor
@@ -193,7 +194,7 @@ class RNNBase(Module):
     def check_input(self, input: Any, batch_sizes: Any) -> None:
         """Refuse an input of another dtype, rank or size than the layer's."""
         weight = self._flat_weights[0]
-        if input.dtype is not weight.dtype:
+        if input.dtype is not weight.dtype and current_mode().autocast is None:
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert input: "
                 f"input.to({weight.dtype}), or convert model: model.to({input.dtype})"

@@ -208,7 +208,9 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
         return _pointwise._div(nansum(input), _base.wrap(there))
     count = sum(_pointwise.logical_not(_pointwise.isnan(input.detach())), dim, keepdim)
     total = nansum(input, dim, keepdim, dtype=dtype)
-    return _pointwise.div(total, count.to(_base.dtype_of(total)))
+    if total._array.ndim or total._array.dtype.itemsize > 2:  # a half may not hold the count, but is divided by it
+        count = count.to(_base.dtype_of(total))
+    return _pointwise.div(total, count)
 
 
 # ---- extremes ----

@@ -245,10 +245,11 @@ def _numbers_next_to_halves(
         return cast_arrays, params
 
     def as_there(given: Any, made: Any) -> Any:
-        if type(made) is float or (type(made) is int and rounded and name != "pow"):
-            return float(np.asarray(float(made), dtype)) if rounded else F32.type(made)
-        if name == "mul" and isinstance(given, (np.ndarray, np.generic)) and not given.ndim and given.dtype.kind == "f":
-            return given.astype(F32)
+        if type(made) is float or (type(made) is int and name != "pow"):
+            nearest = float(np.asarray(float(made), dtype))
+            return nearest if rounded else made if type(made) is int and nearest == made else F32.type(made)
+        if name in ("mul", "div") and isinstance(given, (np.ndarray, np.generic)) and not given.ndim:
+            return given.astype(F32) if given.dtype.kind in "fiu" else made
         return made
 
     params = {key: as_there(None, value) for key, value in params.items()}
@@ -326,6 +327,8 @@ class Elementwise:
             self.allow(dtype)
             if is_half(dtype):
                 cast_arrays, params = _numbers_next_to_halves(self.name, arrays, cast_arrays, params, dtype)
+                # rules multiply by them, too
+                arrays = [c if type(c) is F32.type else a for a, c in zip(arrays, cast_arrays, strict=True)]
         try:
             out = run_under(mode, self.primitive, self.node_name, args, cast_arrays, params)
         except ValueError as error:
