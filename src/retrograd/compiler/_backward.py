@@ -151,8 +151,8 @@ def _laid_out(part: Any) -> Any:
 
 
 def _is_still(array: Any, before: Any) -> bool:
-    """Tell whether a tensor has the array that it had, or the number, of which an array was made."""
-    return array is before or (type(array) is not NDARRAY and np.array_equal(array, before, equal_nan=True))
+    """Tell whether a tensor has the array that it had; a number may be kept as an array since, of which there is another one."""
+    return array is before or (not before.shape and np.array_equal(array, before, equal_nan=True))
 
 
 class Call:
