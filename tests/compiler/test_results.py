@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import Any
 
@@ -456,3 +457,72 @@ def test_hooks_of_results_see_the_derivatives_of_their_gradients(kind: str, at: 
 
     for function in (several, chained):
         torch.testing.assert_close(seen(torch.compile(function)), seen(function))
+
+
+def _items(given: Any) -> tuple[Any, Any]:
+    x, shift = given["x"][0], given["shift"]
+    return (x @ x).sin() * shift, x.exp() * x
+
+
+@contextlib.contextmanager
+def _seen() -> Any:
+    """Fail if what is saved for a backward is saved in the block."""
+
+    def pack(_: Any) -> Any:
+        raise AssertionError("a tensor of the forward is saved")
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda kept: kept):
+        yield
+
+
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("change", ["tensor", "number", "length", "autocast", "under autocast", "hooks"])
+def test_a_function_runs_again_as_it_ran_in_the_call(change: str, graph: bool) -> None:
+    """On what lists and dictionaries held then, with the numbers that these held, and under the mode of the call."""
+    compiled = torch.compile(_items)
+    for shift in (1.0, 2.0, 3.0, 4.0):
+        found = []
+        for function in (_items, compiled):
+            x = torch.linspace(-1, 1, 9).reshape(3, 3).requires_grad_()
+            given = {"x": [x], "shift": shift}
+            around = torch.autocast("cpu", dtype=torch.bfloat16)
+            with around if change == "autocast" else contextlib.nullcontext():
+                first, second = function(given)
+            if change == "tensor":
+                given["x"][0] = torch.ones(3, 3, requires_grad=True)
+            elif change == "number":
+                given["shift"] = 7.0
+            elif change == "length":
+                given["x"].insert(0, torch.ones(3, 3))
+            after = (
+                around
+                if change == "under autocast"
+                else _seen()
+                if change == "hooks" and not graph
+                else contextlib.nullcontext()
+            )
+            with after:
+                (grad,) = torch.autograd.grad(first.float().sum(), x, create_graph=graph)
+            found += [grad, torch.autograd.grad(grad.sum(), x)[0]] if graph else [grad]
+            del second
+        expected, got = found[: len(found) // 2], found[len(found) // 2 :]
+        torch.testing.assert_close(got, expected)
+
+
+FACTOR = 1.0
+
+
+def test_a_number_that_was_read_must_be_the_same_where_the_function_runs_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if it is an input of the program, which no guard asks for."""
+    compiled = torch.compile(lambda x: ((x * FACTOR).sin(), x.tanh()))
+    for number in (1.0, 2.0, 3.0, 4.0):
+        monkeypatch.setitem(globals(), "FACTOR", number)
+        x = torch.linspace(-1, 1, 4).requires_grad_()
+        first = compiled(x)[0]
+        (grad,) = torch.autograd.grad(first.sum(), x, create_graph=True)
+        torch.testing.assert_close(grad, (x * number).cos() * number)
+    assert any(run.record.found.numbers for run in compiled._compiled.records)
+    first = compiled(x)[0]
+    monkeypatch.setitem(globals(), "FACTOR", 9.0)
+    with pytest.raises(RuntimeError, match="what a compiled function reads"):
+        torch.autograd.grad(first.sum(), x, create_graph=True)

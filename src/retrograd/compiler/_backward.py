@@ -163,6 +163,7 @@ class Call:
         "arrays",
         "before",
         "kwargs",
+        "numbers",
         "record",
         "storages",
         "stream",
@@ -173,9 +174,10 @@ class Call:
 
     def __init__(
         self, record: Any, args: Any, kwargs: Any, tensors: Sequence[Any], arrays: Sequence[Any], storages: Sequence[Any],
-        versions: Sequence[int], stream: Any = None, before: Any = ((), ()),
+        versions: Sequence[int], stream: Any = None, before: Any = ((), ()), numbers: tuple[Any, ...] = (),
     ) -> None:  # fmt: skip
         self.stream = stream  # where streams of random numbers stood before the call
+        self.numbers = numbers  # Python's that are inputs
         self.before = (
             before  # copies of the arrays into which it writes, and the gradients that it replaces, as they were
         )
@@ -195,7 +197,7 @@ class Call:
                     "differentiated, or before a backward of some of its results only\nHint: these run the function again. Change a "
                     "clone() instead, or leave torch.compile out here."
                 )
-        if not self.record.still_holds(self.args, self.kwargs):
+        if not self.record.is_as_then(self.args, self.kwargs, self.numbers):
             raise RuntimeError(
                 "what a compiled function reads (a global, an attribute, a flag) was changed before its backward was differentiated, or "
                 "before a backward of some of its results only\nHint: these run the function again. Change it after the backward."
@@ -273,6 +275,5 @@ class Call:
                 stand_ins[id(tensor)] = vocabulary.alias(tensor) if graph else wrap(tensor._array, LEAF)
         args, kwargs = swapped(self.args, stand_ins), swapped(self.kwargs, stand_ins)
         with self.drawing_as_then():
-            result = record.function(*args, **kwargs)
-        outs = record.differentiable(result)
+            outs = record.again(args, kwargs)
         return outs, [stand_ins.get(id(self.tensors[at]), self.tensors[at]) for at in record.differentiated]

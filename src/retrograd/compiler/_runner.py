@@ -14,7 +14,7 @@ from .._dtypes import get_default_dtype
 from .._generated import emit
 from .._graph.guards import Freed
 from .._graph.node import Slot
-from .._modes import NO_GRAD, PLAIN
+from .._modes import NO_GRAD, PLAIN, Mode, using
 from ..tensor._aliasing.view_nodes import detached, replay, replaying_node
 from ..tensor._aliasing.views import MULTIPLE, register_view, wrote
 from ..tensor._aliasing.views import NO_GRAD as WITHOUT_GRADIENTS
@@ -28,7 +28,7 @@ from ._guards import same
 from ._recorder import Streams
 from ._recording import Recorded, stop_at_optimizers
 from ._sizes import are_read
-from ._trees import check_lines, rebuilt
+from ._trees import check_lines, rebuilt, swapped
 
 NDARRAY = np.ndarray
 FEW = 4  # tensors of which each pair is compared
@@ -82,10 +82,27 @@ class Record:
         self.tensors: Callable[..., list[Any]]  # the tensors of a call, behind them their gradients
         self.is_for: Callable[..., Any]  # whether it is for a call, whatever the numbers there; else RETRY
         self.streams: Callable[..., list[Any]]  # the streams of random numbers from which it draws
+        self.numbers: Callable[..., tuple[Any, ...]]  # Python's numbers that are inputs
+        self.mode: Mode  # under which it was recorded
+        self.default_dtype = get_default_dtype()
 
     def still_holds(self, args: Any, kwargs: Any) -> bool:
         """Tell whether the Python state that the function reads is as it was."""
         return self.holds(self.function, args, kwargs)
+
+    def is_as_then(self, args: Any, kwargs: Any, numbers: tuple[Any, ...]) -> bool:
+        """Tell whether the function would read what it has read in a call, with these numbers."""
+        device = chosen_device()
+        if get_default_dtype() is not self.default_dtype or (device is not None and device.type != "cpu"):
+            return False
+        return self.still_holds(args, kwargs) and all(map(same, self.numbers(args, kwargs), numbers))
+
+    def again(self, args: Any, kwargs: Any) -> list[Any]:
+        """Run the function under the mode of its calls, whatever the mode is now; return the results that require gradients."""
+        fields = self.mode._asdict()
+        del fields["transforms"], fields["recording"]
+        with using(**fields):
+            return self.differentiable(self.function(*args, **kwargs))
 
 
 def code_of(record: Record) -> str:
@@ -122,8 +139,9 @@ def runner(
         "device": chosen_device, "entered": _device._entered.get, "chosen": _device._base.get,
         "storage_of": storage_of, "wrote": wrote, "LEAF": LEAF, "Freed": Freed,
         "view_of": view_of, "detached": detached, "none": frozenset(), "Streams": Streams,
-        "mark_inference": mark_inference,
+        "mark_inference": mark_inference, "swapped": swapped, "nothing": {},
     }  # fmt: skip
+    record.mode = mode
     lines: list[str] = []
     different = ["mode is not mode_of_record", *check_lines(facts, scope)]
     different += [
@@ -155,7 +173,7 @@ def runner(
     lines += ["if found is None:", *put_back, "    return RETRY"]
     lines += _effect_lines(found)
     captured = [at for at, path in enumerate(paths) if not path]
-    texts = _result_lines(record, lines, scope, captured, _staying(paths))
+    texts = _result_lines(record, lines, scope, captured, _staying(paths), _kept_arguments(facts))
     there = {} if there is None else there
     for number, one in enumerate(kept):
         scope[f"returned_{number}"] = one
@@ -179,6 +197,8 @@ def runner(
     finding = [f"    {line}" for line in generator_lines if " = " in line]
     text = "\n".join(["def streams(args, kwargs):", *finding, f"    return {_streams(found, scope)}"])
     record.streams = emit("streams of a call", text, scope)["streams"]
+    read = "".join(f"{one.expression(_holder(found, at), scope)}, " for at, one in enumerate(found.numbers))
+    record.numbers = emit("numbers of a call", f"def numbers(args, kwargs):\n    return ({read})", scope)["numbers"]
     found.result = None  # tensors of the recording
     found.tensors = found.tensors[record.given :]
     run.record = record
@@ -231,13 +251,18 @@ def _free_number_lines(record: Record, scope: dict[str, Any]) -> list[str]:
     found, lines = record.found, []
     scope |= {"same": same, "untried": record.untried, "on_trial": stop_at_optimizers.get}
     for number, one in enumerate(found.numbers):
-        at = len(found.generators) + number
-        expression = one.expression(f"holder{at}", scope)
-        lines += _refusing([refused]) if (refused := one.refused(f"holder{at}")) else []
+        at, holder = len(found.generators) + number, _holder(found, number)
+        expression = one.expression(holder, scope)
+        lines += _refusing([refused]) if (refused := one.refused(holder)) else []
         lines.append(f"n{at} = {expression}")
         if not one.is_tried:
             lines += _refusing([f"untried and not same(n{at}, untried.get({number}, n{at})) and not on_trial()"])
     return lines
+
+
+def _holder(found: Recorded, number: int) -> str:
+    """Name what holds a number of Python's."""
+    return f"holder{len(found.generators) + number}"
 
 
 def _generator_lines(found: Recorded, places: Sequence[tuple[str, Any]], scope: dict[str, Any]) -> list[str]:
@@ -436,10 +461,22 @@ def _effect_lines(found: Recorded) -> list[str]:
     return lines
 
 
+def _kept_arguments(facts: list[tuple[str, str, Any]]) -> str:
+    """Write what a node keeps of the arguments: those that hold lists and dictionaries may be changed by the time it runs."""
+    changing = [path for path, kind, value in facts if kind == "dict" or (kind == "sequence" and value[0] is list)]
+    every = [(root, any(path.startswith(f"{root}[") for path in changing)) for root in ("args", "kwargs")]
+    return ", ".join(f"swapped({root}, nothing)" if changes else root for root, changes in every)
+
+
 def _result_lines(
-    record: Record, lines: list[str], scope: dict[str, Any], captured: Sequence[int], staying: dict[int, int]
+    record: Record,
+    lines: list[str],
+    scope: dict[str, Any],
+    captured: Sequence[int],
+    staying: dict[int, int],
+    arguments: str,
 ) -> dict[int, str]:
-    """Write the tensors of the result with their node, and return their names."""
+    """Write the tensors of the result with their node, which keeps the `arguments`, and return their names."""
     found = record.found
     if found.seeds:
         every = range(len(found.tensors))
@@ -461,7 +498,10 @@ def _result_lines(
             start = len(found.forward.results) - len(found.saved)
             more = ", stream=streams" if _keeps_streams(found) else ""
             more += ", before=before" if _may_run_again(record) else ""
-            call = f"Call(record, args, kwargs, ({tensors}), ({arrays}), ({storages}), ({versions}){more})"
+            if found.numbers:
+                first = len(found.generators)
+                more += f", numbers=({''.join(f'n{first + at}, ' for at in range(len(found.numbers)))})"
+            call = f"Call(record, {arguments}, ({tensors}), ({arrays}), ({storages}), ({versions}){more})"
             lines += [f"node.call = {call}", f"node.saved = found[{start}:]"]
     texts: dict[int, str] = {}
     seed = 0
