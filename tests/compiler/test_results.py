@@ -350,6 +350,38 @@ def test_a_gradient_of_one_result_after_inputs_of_another_have_changed() -> None
     torch.testing.assert_close(trained(True), trained(False))
 
 
+@pytest.mark.parametrize("together", [1, 2, 3])
+def test_gradients_of_some_of_many_results_after_inputs_of_others_have_changed(together: int) -> None:
+    """An ensemble whose members take their steps one after the other: each has a backward, and those of several are added."""
+
+    def trained(compiled: bool) -> list[Any]:
+        torch.manual_seed(0)
+        members = [torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1)) for _ in range(6)]
+        optimizers = [torch.optim.SGD(one.parameters(), lr=0.1) for one in members]
+        unused = torch.ones(3, requires_grad=True)
+
+        def losses(x: Any) -> Any:
+            return [(member(x) * member(x)).mean() for member in members] + [(x * unused).sum()]
+
+        run = torch.compile(losses) if compiled else losses
+        found: list[Any] = []
+        for _ in range(4):
+            every = run(torch.randn(2, 3))
+            for at in range(0, 6, together):
+                sum(every[at : at + together]).backward()
+                for optimizer in optimizers[at : at + together]:
+                    optimizer.step()
+                    optimizer.zero_grad()
+            found += [p.detach().clone() for one in members for p in one.parameters()]
+            assert unused.grad is None
+        if compiled:  # each choice was compiled when it had been asked for
+            (record,) = [one.record for one in run._compiled.records]  # type: ignore[attr-defined]
+            assert record.is_compiled_for(frozenset(range(together)))
+        return found
+
+    torch.testing.assert_close(trained(True), trained(False))
+
+
 @pytest.mark.parametrize("retains", [False, True])
 def test_what_no_way_leads_to_is_as_if_it_were_not_there(retains: bool) -> None:
     """The gradient of one result calls no hooks of what only others come of, and frees none of its graph."""

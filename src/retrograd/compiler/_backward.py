@@ -30,8 +30,9 @@ class CompiledBackward(Node):
     """The backward of a compiled call.
 
     Gradients that are arrays go through the compiled backward. There is one for all results, and one for each choice of results that has
-    come before, or is likely to come: the first time, as where gradients carry levels, the function runs again in eager on the saved
-    inputs, and its own graph is differentiated. Where a graph of the backward is wanted, that is compiled, too (`_derivatives.py`).
+    come before, or is likely to come. If there is one for each result of another choice, their gradients are added. Else, as where
+    gradients carry levels, the function runs again in eager on the saved inputs, and its own graph is differentiated. Where a graph of the
+    backward is wanted, that is compiled, too (`_derivatives.py`).
     """
 
     __slots__ = ("arrived", "call", "done", "labels", "num_outputs", "saved", "versions")
@@ -53,9 +54,11 @@ class CompiledBackward(Node):
         self.arrived = frozenset([at for at, part in enumerate(parts) if part is not None])
         if self.arrived & self.done:
             raise _errors.freed(None)
-        backward = record.backwards.get(self.arrived)
-        inputs, results = record.saved if graph or backward is None else backward[2]
-        if graph or backward is None:  # the function runs again: results without gradients may have been overwritten
+        backward = None
+        if not graph and all([part is None or type(part) is NDARRAY or isinstance(part, np.generic) for part in parts]):
+            backward = record.backward_of(self.arrived)
+        inputs, results = record.saved if backward is None else backward[2]
+        if backward is None:  # the function runs again: results without gradients may have been overwritten
             results = [at for at in results if record.seeds[at] in self.arrived]
         for at in inputs:
             tensor, version = call.tensors[at], call.versions[at]
@@ -66,10 +69,7 @@ class CompiledBackward(Node):
         for storage, version, array in [self.versions[at] for at in results]:
             if storage.version != version:
                 raise _errors.overwritten(array, self, storage, version, self.place())
-        if graph or not all([part is None or type(part) is NDARRAY or isinstance(part, np.generic) for part in parts]):
-            return self._again(parts, graph)
         if backward is None:
-            record.miss(self.arrived)
             return self._again(parts, graph)
         program, gradients, _ = backward
         found = program(*self.saved, *[_laid_out(part) for part in parts if part is not None])

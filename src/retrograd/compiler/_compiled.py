@@ -309,7 +309,7 @@ class Compiled:
         if pattern and pattern not in self._patterns and len(self._patterns) < LIMIT:
             self._patterns.add(pattern)
             self.records[:] = [
-                run for run in self.records if pattern in run.record.backwards or not run.record.found.seeds
+                run for run in self.records if run.record.is_compiled_for(pattern) or not run.record.found.seeds
             ]
 
 

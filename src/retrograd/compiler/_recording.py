@@ -40,7 +40,8 @@ from ._recorder import Recorder, Streams
 from ._traced import Traced, UnrecordableError
 from ._trees import Kept
 
-MOST_ALONE = 4  # results each of which gets a backward of its own before it is asked for
+FEW_ALONE = 4  # results whose backwards by themselves are compiled before anybody asks for them
+MOST_ALONE = 4  # times as many nodes as that of all may these backwards have together
 VIEWS = (GRAD, MULTIPLE, NO_GRAD)  # where views are made that a program can make again
 
 
@@ -78,6 +79,9 @@ class Recorded:
         self.partial: dict[
             frozenset[int], tuple[Program, list[int | None]]
         ] = {}  # backward of some of them, and its gradients
+        self.likely: set[frozenset[int]] = (
+            set()
+        )  # of these: which are too many to be compiled before they are asked for
         self.behind: list[
             Any
         ] = []  # results of which others are computed: gradients of these by those may be asked for
@@ -205,7 +209,7 @@ class _Session:
         patterns: Iterable[frozenset[int]],
         numbers: Sequence[Free],
     ) -> None:
-        self.function, self.given, self.patterns = function, given, patterns
+        self.function, self.given, self.patterns = function, given, set(patterns)
         self.found = Recorded()
         self.found.optimizers = optimizers
         self.found.touches_grads = touches_grads
@@ -527,6 +531,7 @@ class _Session:
                 found.backward, found.gradients = program, gradients
             else:
                 found.partial[pattern] = program, gradients
+        found.likely = set(found.partial) - self.patterns if len(outs) > FEW_ALONE else set()
         found.forward = _ordered(Program(inputs, recorder.steps[:count], [*values, *found.saved]).simplified())
         found.steps = recorder.steps
 
@@ -539,15 +544,17 @@ class _Session:
         """
         count = len(outs)
         found = {pattern for pattern in self.patterns if len(pattern) < count}
-        if 1 < count <= MOST_ALONE:
-            some = range(count) if self.found.writes else self._of_a_part(outs)
+        graphs = [graph_of([out._edge]) for out in outs]
+        every = set().union(*[nodes for nodes, _ in graphs])
+        if count > 1 and sum(len(nodes) for nodes, _ in graphs) <= MOST_ALONE * len(every):
+            some = range(count) if self.found.writes else self._of_a_part(graphs)
             found |= {frozenset({at}) for at in some}
         return sorted(found, key=sorted)
 
-    def _of_a_part(self, outs: list[Any]) -> list[int]:
-        """Return which results come of fewer of the inputs than all together."""
+    def _of_a_part(self, graphs: list[tuple[set[Any], set[Any]]]) -> list[int]:
+        """Return which results, by their graphs, come of fewer of the inputs than all together."""
         inputs = {node_of(edge_of(self.tensors[at])) for at in self.found.differentiated}
-        behind = [inputs & set().union(*graph_of([out._edge])) for out in outs]
+        behind = [inputs & (nodes | leaves) for nodes, leaves in graphs]
         together = set().union(*behind)
         return [at for at, some in enumerate(behind) if some != together]
 

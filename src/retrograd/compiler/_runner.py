@@ -69,8 +69,10 @@ class Record:
                     [at for at, buffer in inputs if buffer in read],
                     [at for at, (_, buffer) in enumerate(results) if buffer in read],
                 )
-                program = found.backward if pattern == every else grouped(program)
+                if pattern == every or pattern not in found.likely:
+                    program = found.backward if pattern == every else grouped(program)
                 self.backwards[pattern] = program.function("the backward of a compiled function"), gradients, reads
+        self.likely = found.likely  # patterns whose backwards should be compiled when they are asked for
         self.miss: Callable[[frozenset[int]], None] = lambda pattern: (
             None
         )  # is told of results that get gradients alone
@@ -90,6 +92,22 @@ class Record:
         """Tell whether the Python state that the function reads is as it was."""
         return self.holds(self.function, args, kwargs)
 
+    def backward_of(self, pattern: frozenset[int]) -> Any:
+        """Return the backward for gradients of some results, which may be the sum of those of each; None if there is none."""
+        known = self.backwards.get(pattern)
+        if known is None and len(pattern) > 1:
+            alone = [self.backwards.get(frozenset({at})) for at in sorted(pattern)]
+            if None not in alone:
+                known = self.backwards[pattern] = _sum_of(alone)
+                self.likely.add(pattern)
+        if (known is None or pattern in self.likely) and not stop_at_optimizers.get():  # which is so in a trial
+            self.miss(pattern)
+        return known
+
+    def is_compiled_for(self, pattern: frozenset[int]) -> bool:
+        """Tell whether there is a compiled backward of its own for gradients of some results."""
+        return pattern in self.backwards and pattern not in self.likely
+
     def is_as_then(self, args: Any, kwargs: Any, numbers: tuple[Any, ...]) -> bool:
         """Tell whether the function would read what it has read in a call, with these numbers."""
         device = chosen_device()
@@ -103,6 +121,28 @@ class Record:
         del fields["transforms"], fields["recording"]
         with using(**fields):
             return self.differentiable(self.function(*args, **kwargs))
+
+
+def _sum_of(alone: list[Any]) -> Any:
+    """Return the backward of several results of those of each: the program, the places of its gradients, and what it reads."""
+    each = [gradients for _, gradients, _ in alone]
+    reached = [at for at, places in enumerate(zip(*each, strict=True)) if any(place is not None for place in places)]
+    gradients = [reached.index(at) if at in reached else None for at in range(len(each[0]))]
+    reads = tuple(sorted(set().union(*[read[kind] for _, _, read in alone])) for kind in (0, 1))
+
+    def program(*given: Any) -> Any:
+        saved, seeds = given[: -len(alone)], given[-len(alone) :]
+        totals: dict[int, Any] = {}
+        for (run, places, _), seed in zip(alone, seeds, strict=True):
+            found = run(*saved, seed)
+            if found is None:
+                return None
+            for at, place in enumerate(places):
+                if place is not None:
+                    totals[at] = totals[at] + found[place] if at in totals else found[place]
+        return [totals[at] for at in reached]
+
+    return program, gradients, reads
 
 
 def code_of(record: Record) -> str:
