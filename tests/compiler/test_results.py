@@ -350,6 +350,38 @@ def test_a_gradient_of_one_result_after_inputs_of_another_have_changed() -> None
     torch.testing.assert_close(trained(True), trained(False))
 
 
+class Kept(torch.autograd.Function):
+    """Gives what the user has as a gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, kept: Any) -> Any:
+        ctx.save_for_backward(kept)
+        return x * kept
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return ctx.saved_tensors[0], None
+
+
+def test_gradients_of_some_results_have_memory_of_their_own() -> None:
+    """The engine adds others to them: that must not be seen in those of other inputs, nor in what the user has."""
+
+    def several(y: Any, x: Any, kept: Any) -> Any:
+        return (y + x) * 3, Kept.apply(x, kept) + y, x * y
+
+    compiled = torch.compile(several)
+    for at in (0, 0, 1, 1, 2):
+        found = []
+        for function in (several, compiled):
+            x, kept = torch.ones(2, 2, requires_grad=True), torch.full((2, 2), 3.0)
+            y = x * 1
+            before = (y * 2).sum() + (x * 2).sum()  # its gradients come later
+            out = function(y, x, kept)[at]
+            found.append(torch.autograd.grad(out.sum() + before, x))
+            assert kept.tolist() == [[3.0, 3.0], [3.0, 3.0]]
+        torch.testing.assert_close(*found)
+
+
 @pytest.mark.parametrize("together", [1, 2, 3])
 def test_gradients_of_some_of_many_results_after_inputs_of_others_have_changed(together: int) -> None:
     """An ensemble whose members take their steps one after the other: each has a backward, and those of several are added."""

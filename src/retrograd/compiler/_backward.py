@@ -115,7 +115,7 @@ class CompiledBackward(Node):
             grads = gradients_of(call, given, False, in_eager)
         else:
             grads = in_eager()
-        return [None if grad is None else grad._array for grad in grads]
+        return [None if grad is None else _new(grad._array) for grad in grads]
 
     def _hand_hooks_on(self, outs: Sequence[Any]) -> None:
         """Let hooks of the results hold for those of the function that ran again: a graph of the gradients leads through these."""
@@ -148,6 +148,11 @@ def _laid_out(part: Any) -> Any:
     if type(part) is NDARRAY:
         return part if part.flags.c_contiguous else part.copy("C")
     return np.asarray(part)
+
+
+def _new(array: Any) -> Any:
+    """Return a gradient in memory of its own: in eager two tensors may get the same, or what a user has (`Node.makes_gradients`)."""
+    return array.copy("K") if type(array) is NDARRAY else array
 
 
 def _is_still(array: Any, before: Any) -> bool:
