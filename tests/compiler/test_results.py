@@ -363,6 +363,34 @@ class Kept(torch.autograd.Function):
         return ctx.saved_tensors[0], None
 
 
+class Saved(torch.autograd.Function):
+    """Gives what it has saved as a gradient, which is its result."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        y = x.exp()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return ctx.saved_tensors[0]
+
+
+def test_what_is_saved_is_not_given_as_a_gradient() -> None:
+    """The engine adds to a gradient."""
+    compiled = torch.compile(lambda x: Saved.apply(x))
+    for _ in range(3):
+        x = torch.ones(3, requires_grad=True)
+        other = (x * 2).sum()
+        y = compiled(x)
+        for _ in range(2):
+            (grad,) = torch.autograd.grad(y.sum() + other, x, retain_graph=True)
+            torch.testing.assert_close(grad, y.detach() + 2)
+        torch.testing.assert_close(y.detach(), x.detach().exp())
+    assert compiled._compiled.records
+
+
 def test_gradients_of_some_results_have_memory_of_their_own() -> None:
     """The engine adds others to them: that must not be seen in those of other inputs, nor in what the user has."""
 

@@ -571,6 +571,7 @@ class _Session:
         results: list[Value] = []
         places: list[int | None] = []
         memories = {value.buffer for value in recorder.inputs}
+        memories |= {value.buffer for step in recorder.steps[:count] for value in step.makes}
         for gradient, tensor in zip(gradients, wanted, strict=True):
             if gradient is None:
                 places.append(None)
