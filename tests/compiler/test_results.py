@@ -618,3 +618,115 @@ def test_a_number_that_was_read_must_be_the_same_where_the_function_runs_again(m
     monkeypatch.setitem(globals(), "FACTOR", 9.0)
     with pytest.raises(RuntimeError, match="what a compiled function reads"):
         torch.autograd.grad(first.sum(), x, create_graph=True)
+
+
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("change", ["flag", "memory", "data", "requires_grad"])
+def test_gradients_of_some_results_after_a_change_that_eager_does_not_see(change: str, graph: bool) -> None:
+    """The function cannot run again, but its backward has saved nothing that was changed."""
+    layer, last = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+    layer.train()
+
+    def several(x: Any) -> Any:
+        y = last(layer(x).tanh() * (2 if layer.training else 3))
+        return y.sum(), (y * y).mean()
+
+    compiled = torch.compile(several)
+    for number in range(3):
+        found = []
+        for function in (several, compiled):
+            torch.manual_seed(number)
+            x = torch.randn(2, 3)
+            layer.train()
+            for one in (layer, last):
+                one.zero_grad()
+                one.requires_grad_(True)
+            first, second = function(x)
+            if change == "flag":
+                layer.eval()
+            elif change == "memory":
+                with torch.no_grad():
+                    layer.weight.mul_(1)
+            elif change == "data":
+                layer.weight.data = layer.weight.data.clone()
+            else:
+                layer.requires_grad_(False)
+            if not graph:
+                first.backward()
+                found.append(
+                    [
+                        None if one.grad is None else one.grad.clone()
+                        for one in (*layer.parameters(), *last.parameters())
+                    ]
+                )
+            elif change == "requires_grad":
+                found.append(torch.autograd.grad(second, last.weight, create_graph=True))
+            elif function is compiled and number:  # a graph is made of the function as it is
+                with pytest.raises(RuntimeError, match="Hint: these run the function again"):
+                    torch.autograd.grad(first, last.weight, create_graph=True)
+        if len(found) == 2:
+            assert [one is None for one in found[0]] == [one is None for one in found[1]]
+            torch.testing.assert_close(
+                [one for one in found[1] if one is not None], [one for one in found[0] if one is not None]
+            )
+
+
+def test_infinite_values_are_not_multiplied_by_the_zeros_of_other_results() -> None:
+    weight = torch.ones(2, requires_grad=True)
+    flags = {"on": True}
+
+    def several(x: Any) -> Any:
+        return (x * weight).sum() * (1 if flags["on"] else 2), (weight / x).sum() * 2
+
+    compiled = torch.compile(several)
+    compiled(torch.ones(2))
+    first, _second = compiled(torch.zeros(2))
+    flags["on"] = False
+    with pytest.raises(RuntimeError, match="what a compiled function reads"):
+        first.backward()
+
+
+def test_parts_of_a_function_run_again_with_the_objects_of_the_call(capsys: pytest.CaptureFixture[str]) -> None:
+    """What stands in their cells by then is that of the last call."""
+    members = [torch.nn.Linear(3, 3, dtype=torch.float64) for _ in range(3)]
+
+    def printing(member: Any, x: Any) -> Any:
+        y = (member(x) * 2 + 1).sin()
+        print(y.shape)
+        z = (y * 2 + member(y)).cos()
+        return z.sum(), z * y
+
+    compiled = torch.compile(printing)
+    for _ in range(3):
+        found = []
+        x = torch.randn(2, 3, dtype=torch.float64)
+        for function in (printing, compiled):
+            outs = [function(one, x) for one in members]
+            for one, (first, _second) in zip(members, outs, strict=True):
+                (grad,) = torch.autograd.grad(first, one.weight, create_graph=True)
+                found.append(torch.autograd.grad((grad * grad).sum(), one.weight)[0])
+        torch.testing.assert_close(found[3:], found[:3])
+    assert capsys.readouterr().out.count("Size") == 18
+
+
+@pytest.mark.parametrize("graph", [False, True])
+def test_what_an_argument_has_from_a_captured_tensor_is_not_counted_twice(graph: bool) -> None:
+    """Where the function runs again, gradients of what it reads end there, and the backward around adds those of other ways."""
+    layer = torch.nn.Linear(3, 3, dtype=torch.float64)
+    scale = layer.bias * 2
+    wanted = [layer.weight, layer.bias, scale]
+
+    def several(x: Any) -> Any:
+        y = layer(x).tanh() * scale
+        return y, (y * layer.bias).exp()
+
+    compiled = torch.compile(several)
+    for at in (0, 1, 0, 1):
+        found = []
+        for function in (several, compiled):
+            out = function(function(torch.linspace(-1, 1, 9, dtype=torch.float64).reshape(3, 3))[at])[at]
+            grads = torch.autograd.grad(out.square().sum(), wanted, create_graph=graph, retain_graph=True)
+            found.append(list(grads))
+            if graph:
+                found[-1] += torch.autograd.grad(sum((one * one).sum() for one in grads), wanted, retain_graph=True)
+        torch.testing.assert_close(*found)

@@ -393,6 +393,11 @@ class CompiledRegion(Compiled):
             return Obstacle(names=frozenset(self.outputs))
         return Obstacle(ends=frozenset(names))
 
+    def _record_with(self, free: frozenset[Any], mode: Any, args: Any, kwargs: Any) -> Any:
+        run = super()._record_with(free, mode, args, kwargs)
+        run.record.cells = self.function.__closure__ or ()  # which are filled anew for every call
+        return run
+
     def _first(self, run: Any, mode: Any, key: Any, args: Any, kwargs: Any) -> Any:
         result = super()._first(run, mode, key, args, kwargs)
         if self.options.backend is not None:

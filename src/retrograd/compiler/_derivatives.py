@@ -157,7 +157,7 @@ def _twice(record: Any, call: Any, arrived: list[int], create_graph: bool) -> Ca
     def gradients(given: Sequence[Any], seeds: Sequence[Any]) -> list[Any]:
         found = {id(place): tensor for place, tensor in zip(places.values(), given, strict=True)}
         with using(grad=True):
-            outs = record.again(swapped(args, found), swapped(kwargs, found))
+            outs = record.again(call, swapped(args, found), swapped(kwargs, found))
         every = [*given, *captured]
         wanted = [every[at] for at in record.differentiated]
         chosen = [outs[at] for at in arrived]

@@ -74,6 +74,7 @@ class Recorded:
         self.differentiated: list[int] = []  # inputs that get gradients, in the order of the edges
         self.gradients: list[int | None] = []  # for each, its place among the results of the backward
         self.seeds = 0  # results that require gradients
+        self.reached: list[frozenset[int]] = []  # for each of these: which of the inputs that get gradients it comes of
         self.labels: list[str] = []  # of these: the names of their nodes in eager
         self.kept: frozenset[int] = frozenset()  # those whose graphs save nothing, so that no backward frees them
         self.partial: dict[
@@ -514,7 +515,14 @@ class _Session:
         found, recorder, tensors = self.found, self.recorder, self.tensors
         inputs = [*recorder.inputs[: len(tensors)], *recorder.numbers]
         every = frozenset(range(len(outs)))
-        recorded = [self._backward_of(pattern, outs) for pattern in (every, *self._patterns(outs))]
+        graphs = [graph_of([out._edge]) for out in outs]
+        ends = [node_of(edge_of(tensors[at])) for at in found.differentiated]
+        found.reached = [
+            frozenset([at for at, end in enumerate(ends) if end in nodes or end in leaves]) for nodes, leaves in graphs
+        ]
+        recorded = [
+            self._backward_of(pattern, outs) for pattern in (every, *self._patterns([nodes for nodes, _ in graphs]))
+        ]
         saved: dict[Value, None] = {}
         for program, _, _, seeds in recorded:
             made = {value for step in program.steps for value in step.makes}
@@ -535,28 +543,19 @@ class _Session:
         found.forward = _ordered(Program(inputs, recorder.steps[:count], [*values, *found.saved]).simplified())
         found.steps = recorder.steps
 
-    def _patterns(self, outs: list[Any]) -> list[frozenset[int]]:
-        """Return which results may get gradients alone.
+    def _patterns(self, graphs: list[set[Any]]) -> list[frozenset[int]]:
+        """Return which results, by the nodes behind them, may get gradients alone.
 
         Those that were asked for; and each by itself where it may be too late to run the function again when it is asked for: if the
         function writes, or if the result comes of a part of the inputs, as others may have changed by then. (The discriminator of a GAN
         takes a step between its own backward and that of the generator.)
         """
-        count = len(outs)
+        count, reached = len(graphs), self.found.reached
         found = {pattern for pattern in self.patterns if len(pattern) < count}
-        graphs = [graph_of([out._edge]) for out in outs]
-        every = set().union(*[nodes for nodes, _ in graphs])
-        if count > 1 and sum(len(nodes) for nodes, _ in graphs) <= MOST_ALONE * len(every):
-            some = range(count) if self.found.writes else self._of_a_part(graphs)
-            found |= {frozenset({at}) for at in some}
+        if count > 1 and sum(map(len, graphs)) <= MOST_ALONE * len(set().union(*graphs)):
+            together = frozenset().union(*reached)
+            found |= {frozenset({at}) for at, some in enumerate(reached) if self.found.writes or some != together}
         return sorted(found, key=sorted)
-
-    def _of_a_part(self, graphs: list[tuple[set[Any], set[Any]]]) -> list[int]:
-        """Return which results, by their graphs, come of fewer of the inputs than all together."""
-        inputs = {node_of(edge_of(self.tensors[at])) for at in self.found.differentiated}
-        behind = [inputs & (nodes | leaves) for nodes, leaves in graphs]
-        together = set().union(*behind)
-        return [at for at, some in enumerate(behind) if some != together]
 
     def _backward_of(
         self, pattern: frozenset[int], outs: list[Any]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from types import CellType
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from ..tensor._recording.flat import EXACT
 from ..tensor._recording.record import mark_inference
 from ._backward import Call, CompiledBackward
 from ._groups import grouped
-from ._guards import same
+from ._guards import Guard, compile_guards, same
 from ._recorder import Streams
 from ._recording import Recorded, stop_at_optimizers
 from ._sizes import are_read
@@ -59,9 +60,13 @@ class Record:
         self.saved = [at for at, _ in inputs], list(range(len(results)))
         seeds = {one: at for at, one in enumerate(one for one, out in found.outputs.items() if out.requires_grad)}
         self.seeds = [seeds.get(identity) for identity, _ in results]  # of these results: which gradient is theirs
+        self.kinds: list[tuple[Any, Any]] = []  # of the gradients that come: shapes and dtypes
+        self.guards: Sequence[Guard] = ()
+        self.cells: Sequence[CellType] = ()  # of the function, which hold something else in every call
         if found.backward is not None:
             backward, found.backward = found.backward, grouped(found.backward)
             every = frozenset(range(found.seeds))
+            self.kinds = [(value.shape, value.dtype) for value in backward.inputs[len(found.saved) :]]
             for pattern, (program, gradients) in {every: (backward, found.gradients), **found.partial}.items():
                 read = {value.buffer for step in program.steps for value in step.values}
                 read.update(value.buffer for value in program.results)
@@ -86,6 +91,7 @@ class Record:
         self.streams: Callable[..., list[Any]]  # the streams of random numbers from which it draws
         self.numbers: Callable[..., tuple[Any, ...]]  # Python's numbers that are inputs
         self.mode: Mode  # under which it was recorded
+        self.holds_in_copies: Callable[..., bool] | None = None  # likewise `holds`, for copies of the function
         self.default_dtype = get_default_dtype()
 
     def still_holds(self, args: Any, kwargs: Any) -> bool:
@@ -104,23 +110,45 @@ class Record:
             self.miss(pattern)
         return known
 
+    def with_zeros(self, pattern: frozenset[int]) -> Any:
+        """Return the backward of all results with zeros for those that get no gradients; it gives None where these make NaN."""
+        every = frozenset(range(self.found.seeds))
+        run, places, reads = self.backwards[every]
+        reached = frozenset().union(*[self.found.reached[at] for at in pattern])
+        gradients = [place if at in reached else None for at, place in enumerate(places)]
+        kinds = self.kinds
+
+        def program(*given: Any) -> Any:
+            saved, seeds = given[: -len(pattern)], iter(given[-len(pattern) :])
+            found = run(*saved, *[next(seeds) if at in pattern else np.zeros(*kind) for at, kind in enumerate(kinds)])
+            wanted = [] if found is None else [found[place] for place in gradients if place is not None]
+            return found if all(np.isfinite(one).all() for one in wanted) else None
+
+        return program, gradients, reads
+
     def is_compiled_for(self, pattern: frozenset[int]) -> bool:
         """Tell whether there is a compiled backward of its own for gradients of some results."""
         return pattern in self.backwards and pattern not in self.likely
 
-    def is_as_then(self, args: Any, kwargs: Any, numbers: tuple[Any, ...]) -> bool:
-        """Tell whether the function would read what it has read in a call, with these numbers."""
+    def is_as_then(self, call: Call) -> bool:
+        """Tell whether the function would read what it has read in a call."""
         device = chosen_device()
         if get_default_dtype() is not self.default_dtype or (device is not None and device.type != "cpu"):
             return False
-        return self.still_holds(args, kwargs) and all(map(same, self.numbers(args, kwargs), numbers))
+        if self.cells and self.holds_in_copies is None:
+            others = [one for one in self.guards if one.source.text != "function" or one.kind != "identity"]
+            self.holds_in_copies = compile_guards(others)
+        holds = self.holds_in_copies or self.holds
+        return holds(call.function(), call.args, call.kwargs) and all(
+            map(same, self.numbers(call.args, call.kwargs), call.numbers)
+        )
 
-    def again(self, args: Any, kwargs: Any) -> list[Any]:
-        """Run the function under the mode of its calls, whatever the mode is now; return the results that require gradients."""
+    def again(self, call: Call, args: Any, kwargs: Any) -> list[Any]:
+        """Run the function of a call under the mode of this, whatever the mode is now; return the results that require gradients."""
         fields = self.mode._asdict()
         del fields["transforms"], fields["recording"]
         with using(**fields):
-            return self.differentiable(self.function(*args, **kwargs))
+            return self.differentiable(call.function()(*args, **kwargs))
 
 
 def _sum_of(alone: list[Any]) -> Any:
