@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib import import_module
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -29,12 +29,11 @@ from ..tensor import Tensor
 from ..tensor._base import wrap
 from ..tensor._functions.generators import default_generator
 from ..utils import _pytree as pytree
-from ._apart import Snapshot
 from ._guards import compile_guards
 from ._making import _streams
 from ._purity import Verdict, analyse
 from ._recorder import Streams
-from ._recording import GradientsTouched, _Unprepared
+from ._recording import GradientsTouched
 from ._splitting import Obstacle, function_of
 from ._traced import UnrecordableError
 from ._trees import CONSTANTS, Kept, UnknownError, containers, leaves, swapped
@@ -70,8 +69,7 @@ def record_for(
     drawn = [generator for _, generator in _streams(_others(args, kwargs), verdict)]
     streams = Streams([default_generator, *drawn])
     try:
-        with _without_gradients(inputs.values()):
-            result, there = recorder.run_once(function, args, kwargs)
+        result, there = recorder.run_once(function, args, kwargs)
     finally:
         streams.put_back()
     there |= {id(one): Kept(one) for one in verdict.returned}
@@ -192,6 +190,7 @@ class BackendRecorder(Recorder):
         self._containers = own_args, own_kwargs  # their ids are to stay theirs
         with self._recording(), _Seen(self):
             self._patch_names(getattr(function_of(function), "__globals__", {}))
+            self._patcher.patch_method(Tensor, "grad", self._refusing(vars(Tensor)["grad"]))
             result = function(*own_args, **own_kwargs)
         return result, {identity: _given(path) for identity, path in paths.items()}
 
@@ -256,6 +255,20 @@ class BackendRecorder(Recorder):
             return self.recorded(tensor, self.create_node("call_method", "clone", (self._read(tensor),), {}))
         return tensor
 
+    def _refusing(self, plain: property) -> property:
+        """Return what gradients are read and set by: those of the tensors that the function reads are not in the graph."""
+        thread = get_ident()
+
+        def asked(how: Any) -> Callable[..., Any]:
+            def access(tensor: Any, *value: Any) -> Any:
+                if id(tensor) in self._inputs and not self._busy and get_ident() == thread:
+                    raise GradientsTouched("the gradient of a tensor is read or written")
+                return how(tensor, *value)
+
+            return access
+
+        return property(asked(plain.fget), asked(plain.fset), asked(plain.fdel))
+
     def attribute(self, tensor: RecordedTensor, name: str) -> Any:
         if name == "grad" and not self._busy:
             raise GradientsTouched("the gradient of a tensor is read")
@@ -289,21 +302,6 @@ class _Seen(TorchFunctionMode):
                 return recorder.method(name, tuple(own_args), own_kwargs)
             return recorder.called(func, tuple(own_args), own_kwargs)
         return func(*args, **kwargs)
-
-
-@contextmanager
-def _without_gradients(tensors: Iterable[Any]) -> Iterator[None]:
-    """Run a block in which nobody asks tensors for their gradients: what is done to these is not in the graph."""
-    snapshots = [Snapshot(tensor) for tensor in tensors]
-    try:
-        for one in snapshots:
-            extra = _Unprepared()
-            extra.view = None if one.extra is None else one.extra.view
-            one.show(one.array, one.edge, extra, one.storage)
-        yield
-    finally:
-        for one in snapshots:
-            one.restore()
 
 
 def _copy(tensor: Any) -> Any:
