@@ -276,7 +276,8 @@ def a_rate_of_dropout(world: dict[str, Any], n: int) -> None:
 @change
 def numbers_in_place(world: dict[str, Any], n: int) -> None:
     with torch.no_grad():
-        world["model"].inner.weight.add_(0.01 * n)
+        for one in world["model"].inner.parameters():
+            one.add_(0.01 * n)
         world["STATE"].sub_(n)
 
 
@@ -287,7 +288,8 @@ def a_parameter(world: dict[str, Any], n: int) -> None:
 
 @change
 def data(world: dict[str, Any], n: int) -> None:
-    world["model"].inner.weight.data = torch.full((3, 3), 0.1 * n) if n % 2 else torch.eye(3).t() * n
+    if isinstance(world["model"].inner, torch.nn.Linear):
+        world["model"].inner.weight.data = torch.full((3, 3), 0.1 * n) if n % 2 else torch.eye(3).t() * n
 
 
 @change

@@ -313,3 +313,102 @@ def test_the_old_name_compiles() -> None:
     backend = Backend()
     same(torch._dynamo.optimize(backend)(lambda x: x + 1)(torch.ones(2)), torch.full((2,), 2.0))
     assert len(backend.graphs) == 1
+
+
+# ---- what is eager's besides values ----
+def on_both(function: Any, *calls: Any) -> list[Any]:
+    """Call a function in eager and by a backend, each time with arguments of its own; list what came of it."""
+    found = []
+    for run in (function, torch.compile(function, backend=Backend())):
+        found.append([call(run) for call in calls * 3])
+    return found
+
+
+def test_results_that_are_made_of_data_are_new_in_every_call() -> None:
+    def call(run: Any) -> Any:
+        first, second, third = run(torch.ones(2))
+        assert first is second
+        before = first.tolist(), third.tolist()
+        first.mul_(2)
+        third.zero_()
+        return before
+
+    def made(x: Any) -> Any:
+        own = torch.tensor([1.0, 2.0])
+        return own, own, torch.tensor([3.0, 4.0]).add_(x)
+
+    expected, got = on_both(made, call)
+    assert got == expected
+
+
+def test_gradients_are_no_part_of_a_graph() -> None:
+    weight = torch.nn.Parameter(torch.ones(2))
+
+    def clipped(run: Any) -> Any:
+        weight.grad = torch.full((2,), 3.0)
+        return run(torch.ones(2)).tolist(), weight.grad.tolist()
+
+    def of_an_argument(run: Any) -> Any:
+        x = torch.ones(2, requires_grad=True)
+        x.grad = torch.full((2,), 5.0)
+        return run(x).tolist(), None if x.grad is None else x.grad.tolist()
+
+    def other_data(run: Any) -> Any:
+        x = torch.ones(2)
+        return run(x).tolist(), x.tolist()
+
+    def sets(x: Any) -> Any:
+        x.data = torch.zeros(3)
+        return x + 1
+
+    def clips(x: Any) -> Any:
+        return torch.nn.utils.clip_grad_norm_([weight], 1.0) * x
+
+    for function, call in ((clips, clipped), (lambda x: x.grad * 2, of_an_argument), (sets, other_data)):
+        expected, got = on_both(function, call)
+        assert got == expected
+
+
+def test_containers_and_sizes_are_those_of_eager() -> None:
+    names = ["a", "b"]
+
+    def gives(items: Any, table: Any) -> Any:
+        return items, {"table": table, "names": names}, items[0] * 2, items[0].shape, (items, items[0])
+
+    def call(run: Any) -> Any:
+        items, table = [torch.ones(2)], {"k": 1}
+        found = run(items, table)
+        assert found[0] is items
+        assert found[4][0] is items
+        assert found[4][1] is items[0]
+        assert found[1]["table"] is table
+        assert found[1]["names"] is names
+        return found[2].tolist(), type(found[3]), [type(one) for one in found[3]]
+
+    expected, got = on_both(gives, call)
+    assert got == expected
+
+
+def test_a_captured_generator_goes_on_where_it_stands() -> None:
+    own, given = torch.Generator(), torch.Generator()
+
+    def draws(x: Any, generator: Any) -> Any:
+        return torch.rand(2, generator=own) + torch.rand(2, generator=generator) * x
+
+    found = []
+    for run in (draws, torch.compile(draws, backend=Backend())):
+        own.manual_seed(1)
+        given.manual_seed(2)
+        found.append([run(torch.ones(2), given).tolist() for _ in range(3)])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("lay", [lambda x: x[::2, ::2], lambda x: x.T, lambda x: x[:1].expand(4, 4)])
+def test_arguments_are_recorded_with_their_layout(lay: Any) -> None:
+    """What `contiguous` gives is another tensor, or the argument."""
+
+    def function(x: Any) -> Any:
+        return x.contiguous(), x.T, x.reshape(-1), x * 2
+
+    expected, got = on_both(function, lambda run: [one.stride() for one in run(lay(torch.arange(16.0).reshape(4, 4)))])
+    assert got == expected

@@ -503,6 +503,41 @@ def test_methods_and_modules() -> None:
     torch.testing.assert_close(linear(x), x.sum(1, keepdim=True) + linear.bias)
 
 
+def test_a_class_stays_a_class() -> None:
+    @torch.compile
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(3, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.inner(x).relu()
+
+    @torch.compile
+    class Scaled:
+        def __init__(self, by: float) -> None:
+            self.by = by
+
+        def __call__(self, x: Any) -> Any:
+            return (x * self.by).tanh() * self.by + 1
+
+    class Derived(Model):
+        pass
+
+    x = torch.randn(2, 3)
+    for _ in range(3):
+        for model in (Model(), Derived()):
+            assert isinstance(model, Model)
+            torch.testing.assert_close(model(x), model.inner(x).relu())
+        for by in (2.0, 3.0):
+            torch.testing.assert_close(Scaled(by)(x), (x * by).tanh() * by + 1)
+
+
+def test_a_compiled_module_lists_the_names_of_what_it_wraps() -> None:
+    assert {"weight", "in_features", "_orig_mod"} <= set(dir(torch.compile(nn.Linear(2, 2))))
+    torch._dynamo.mark_static(torch.ones(2, 2))
+
+
 def test_a_parameter_that_is_replaced_or_moved_is_seen() -> None:
     model = nn.Linear(3, 3)
     compiled = torch.compile(lambda x: model(x).sum(), fullgraph=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import Any
 
@@ -349,6 +350,98 @@ def test_a_gradient_of_one_result_after_inputs_of_another_have_changed() -> None
     torch.testing.assert_close(trained(True), trained(False))
 
 
+class Kept(torch.autograd.Function):
+    """Gives what the user has as a gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, kept: Any) -> Any:
+        ctx.save_for_backward(kept)
+        return x * kept
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return ctx.saved_tensors[0], None
+
+
+class Saved(torch.autograd.Function):
+    """Gives what it has saved as a gradient, which is its result."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        y = x.exp()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return ctx.saved_tensors[0]
+
+
+def test_what_is_saved_is_not_given_as_a_gradient() -> None:
+    """The engine adds to a gradient."""
+    compiled = torch.compile(lambda x: Saved.apply(x))
+    for _ in range(3):
+        x = torch.ones(3, requires_grad=True)
+        other = (x * 2).sum()
+        y = compiled(x)
+        for _ in range(2):
+            (grad,) = torch.autograd.grad(y.sum() + other, x, retain_graph=True)
+            torch.testing.assert_close(grad, y.detach() + 2)
+        torch.testing.assert_close(y.detach(), x.detach().exp())
+    assert compiled._compiled.records
+
+
+def test_gradients_of_some_results_have_memory_of_their_own() -> None:
+    """The engine adds others to them: that must not be seen in those of other inputs, nor in what the user has."""
+
+    def several(y: Any, x: Any, kept: Any) -> Any:
+        return (y + x) * 3, Kept.apply(x, kept) + y, x * y
+
+    compiled = torch.compile(several)
+    for at in (0, 0, 1, 1, 2):
+        found = []
+        for function in (several, compiled):
+            x, kept = torch.ones(2, 2, requires_grad=True), torch.full((2, 2), 3.0)
+            y = x * 1
+            before = (y * 2).sum() + (x * 2).sum()  # its gradients come later
+            out = function(y, x, kept)[at]
+            found.append(torch.autograd.grad(out.sum() + before, x))
+            assert kept.tolist() == [[3.0, 3.0], [3.0, 3.0]]
+        torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize("together", [1, 2, 3])
+def test_gradients_of_some_of_many_results_after_inputs_of_others_have_changed(together: int) -> None:
+    """An ensemble whose members take their steps one after the other: each has a backward, and those of several are added."""
+
+    def trained(compiled: bool) -> list[Any]:
+        torch.manual_seed(0)
+        members = [torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1)) for _ in range(6)]
+        optimizers = [torch.optim.SGD(one.parameters(), lr=0.1) for one in members]
+        unused = torch.ones(3, requires_grad=True)
+
+        def losses(x: Any) -> Any:
+            return [(member(x) * member(x)).mean() for member in members] + [(x * unused).sum()]
+
+        run = torch.compile(losses) if compiled else losses
+        found: list[Any] = []
+        for _ in range(4):
+            every = run(torch.randn(2, 3))
+            for at in range(0, 6, together):
+                sum(every[at : at + together]).backward()
+                for optimizer in optimizers[at : at + together]:
+                    optimizer.step()
+                    optimizer.zero_grad()
+            found += [p.detach().clone() for one in members for p in one.parameters()]
+            assert unused.grad is None
+        if compiled:  # each choice was compiled when it had been asked for
+            (record,) = [one.record for one in run._compiled.records]  # type: ignore[attr-defined]
+            assert record.is_compiled_for(frozenset(range(together)))
+        return found
+
+    torch.testing.assert_close(trained(True), trained(False))
+
+
 @pytest.mark.parametrize("retains", [False, True])
 def test_what_no_way_leads_to_is_as_if_it_were_not_there(retains: bool) -> None:
     """The gradient of one result calls no hooks of what only others come of, and frees none of its graph."""
@@ -415,6 +508,7 @@ def test_a_graph_of_the_backward_is_not_made_of_other_data() -> None:
         number = torch.tensor(0.5, requires_grad=True)
         for one in (x, number):
             first, _second = compiled(one)
+            one.view(-1)  # from now on the number is kept as an array
             (expected,) = torch.autograd.grad(several(one)[0].sum(), one)
             torch.testing.assert_close(torch.autograd.grad(first.sum(), one, create_graph=True)[0].detach(), expected)
         first, second = compiled(x)
@@ -455,3 +549,184 @@ def test_hooks_of_results_see_the_derivatives_of_their_gradients(kind: str, at: 
 
     for function in (several, chained):
         torch.testing.assert_close(seen(torch.compile(function)), seen(function))
+
+
+def _items(given: Any) -> tuple[Any, Any]:
+    x, shift = given["x"][0], given["shift"]
+    return (x @ x).sin() * shift, x.exp() * x
+
+
+@contextlib.contextmanager
+def _seen() -> Any:
+    """Fail if what is saved for a backward is saved in the block."""
+
+    def pack(_: Any) -> Any:
+        raise AssertionError("a tensor of the forward is saved")
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda kept: kept):
+        yield
+
+
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("change", ["tensor", "number", "length", "autocast", "under autocast", "hooks"])
+def test_a_function_runs_again_as_it_ran_in_the_call(change: str, graph: bool) -> None:
+    """On what lists and dictionaries held then, with the numbers that these held, and under the mode of the call."""
+    compiled = torch.compile(_items)
+    for shift in (1.0, 2.0, 3.0, 4.0):
+        found = []
+        for function in (_items, compiled):
+            x = torch.linspace(-1, 1, 9).reshape(3, 3).requires_grad_()
+            given = {"x": [x], "shift": shift}
+            around = torch.autocast("cpu", dtype=torch.bfloat16)
+            with around if change == "autocast" else contextlib.nullcontext():
+                first, second = function(given)
+            if change == "tensor":
+                given["x"][0] = torch.ones(3, 3, requires_grad=True)
+            elif change == "number":
+                given["shift"] = 7.0
+            elif change == "length":
+                given["x"].insert(0, torch.ones(3, 3))
+            after = (
+                around
+                if change == "under autocast"
+                else _seen()
+                if change == "hooks" and not graph
+                else contextlib.nullcontext()
+            )
+            with after:
+                (grad,) = torch.autograd.grad(first.float().sum(), x, create_graph=graph)
+            found += [grad, torch.autograd.grad(grad.sum(), x)[0]] if graph else [grad]
+            del second
+        expected, got = found[: len(found) // 2], found[len(found) // 2 :]
+        torch.testing.assert_close(got, expected)
+
+
+FACTOR = 1.0
+
+
+def test_a_number_that_was_read_must_be_the_same_where_the_function_runs_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if it is an input of the program, which no guard asks for."""
+    compiled = torch.compile(lambda x: ((x * FACTOR).sin(), x.tanh()))
+    for number in (1.0, 2.0, 3.0, 4.0):
+        monkeypatch.setitem(globals(), "FACTOR", number)
+        x = torch.linspace(-1, 1, 4).requires_grad_()
+        first = compiled(x)[0]
+        (grad,) = torch.autograd.grad(first.sum(), x, create_graph=True)
+        torch.testing.assert_close(grad, (x * number).cos() * number)
+    assert any(run.record.found.numbers for run in compiled._compiled.records)
+    first = compiled(x)[0]
+    monkeypatch.setitem(globals(), "FACTOR", 9.0)
+    with pytest.raises(RuntimeError, match="what a compiled function reads"):
+        torch.autograd.grad(first.sum(), x, create_graph=True)
+
+
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("change", ["flag", "memory", "data", "requires_grad"])
+def test_gradients_of_some_results_after_a_change_that_eager_does_not_see(change: str, graph: bool) -> None:
+    """The function cannot run again, but its backward has saved nothing that was changed."""
+    layer, last = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+    layer.train()
+
+    def several(x: Any) -> Any:
+        y = last(layer(x).tanh() * (2 if layer.training else 3))
+        return y.sum(), (y * y).mean()
+
+    compiled = torch.compile(several)
+    for number in range(3):
+        found = []
+        for function in (several, compiled):
+            torch.manual_seed(number)
+            x = torch.randn(2, 3)
+            layer.train()
+            for one in (layer, last):
+                one.zero_grad()
+                one.requires_grad_(True)
+            first, second = function(x)
+            if change == "flag":
+                layer.eval()
+            elif change == "memory":
+                with torch.no_grad():
+                    layer.weight.mul_(1)
+            elif change == "data":
+                layer.weight.data = layer.weight.data.clone()
+            else:
+                layer.requires_grad_(False)
+            if not graph:
+                first.backward()
+                found.append(
+                    [
+                        None if one.grad is None else one.grad.clone()
+                        for one in (*layer.parameters(), *last.parameters())
+                    ]
+                )
+            elif change == "requires_grad":
+                found.append(torch.autograd.grad(second, last.weight, create_graph=True))
+            elif function is compiled and number:  # a graph is made of the function as it is
+                with pytest.raises(RuntimeError, match="Hint: these run the function again"):
+                    torch.autograd.grad(first, last.weight, create_graph=True)
+        if len(found) == 2:
+            assert [one is None for one in found[0]] == [one is None for one in found[1]]
+            torch.testing.assert_close(
+                [one for one in found[1] if one is not None], [one for one in found[0] if one is not None]
+            )
+
+
+def test_infinite_values_are_not_multiplied_by_the_zeros_of_other_results() -> None:
+    weight = torch.ones(2, requires_grad=True)
+    flags = {"on": True}
+
+    def several(x: Any) -> Any:
+        return (x * weight).sum() * (1 if flags["on"] else 2), (weight / x).sum() * 2
+
+    compiled = torch.compile(several)
+    compiled(torch.ones(2))
+    first, _second = compiled(torch.zeros(2))
+    flags["on"] = False
+    with pytest.raises(RuntimeError, match="what a compiled function reads"):
+        first.backward()
+
+
+def test_parts_of_a_function_run_again_with_the_objects_of_the_call(capsys: pytest.CaptureFixture[str]) -> None:
+    """What stands in their cells by then is that of the last call."""
+    members = [torch.nn.Linear(3, 3, dtype=torch.float64) for _ in range(3)]
+
+    def printing(member: Any, x: Any) -> Any:
+        y = (member(x) * 2 + 1).sin()
+        print(y.shape)
+        z = (y * 2 + member(y)).cos()
+        return z.sum(), z * y
+
+    compiled = torch.compile(printing)
+    for _ in range(3):
+        found = []
+        x = torch.randn(2, 3, dtype=torch.float64)
+        for function in (printing, compiled):
+            outs = [function(one, x) for one in members]
+            for one, (first, _second) in zip(members, outs, strict=True):
+                (grad,) = torch.autograd.grad(first, one.weight, create_graph=True)
+                found.append(torch.autograd.grad((grad * grad).sum(), one.weight)[0])
+        torch.testing.assert_close(found[3:], found[:3])
+    assert capsys.readouterr().out.count("Size") == 18
+
+
+@pytest.mark.parametrize("graph", [False, True])
+def test_what_an_argument_has_from_a_captured_tensor_is_not_counted_twice(graph: bool) -> None:
+    """Where the function runs again, gradients of what it reads end there, and the backward around adds those of other ways."""
+    layer = torch.nn.Linear(3, 3, dtype=torch.float64)
+    scale = layer.bias * 2
+    wanted = [layer.weight, layer.bias, scale]
+
+    def several(x: Any) -> Any:
+        y = layer(x).tanh() * scale
+        return y, (y * layer.bias).exp()
+
+    compiled = torch.compile(several)
+    for at in (0, 1, 0, 1):
+        found = []
+        for function in (several, compiled):
+            out = function(function(torch.linspace(-1, 1, 9, dtype=torch.float64).reshape(3, 3))[at])[at]
+            grads = torch.autograd.grad(out.square().sum(), wanted, create_graph=graph, retain_graph=True)
+            found.append(list(grads))
+            if graph:
+                found[-1] += torch.autograd.grad(sum((one * one).sum() for one in grads), wanted, retain_graph=True)
+        torch.testing.assert_close(*found)

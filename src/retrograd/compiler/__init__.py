@@ -66,7 +66,7 @@ def compile(
     """Return a function that does what another does, or a module in an `OptimizedModule`, by compiled programs.
 
     Args:
-        model: a function or module; None makes a decorator.
+        model: a function or module; a class, whose objects run compiled; None makes a decorator.
         fullgraph: refuse what would run in eager, with the line that stands in the way.
         dynamic: whether kernels serve all sizes. By default those for the first sizes know them, and those for others do not.
         mode, options: accepted; there is one way to compile.
@@ -104,6 +104,12 @@ def compile(
         return model
     from ._compiled import Options, compiled, is_switched_off
 
+    if isinstance(model, type):  # a class that is decorated: its objects run compiled
+        name = "forward" if issubclass(model, Module) else "__call__"
+        if any(name in vars(cls) for cls in model.__mro__):
+            how = {"fullgraph": fullgraph, "dynamic": dynamic, "backend": backend, "recompile_limit": recompile_limit}
+            setattr(model, name, compile(getattr(model, name), **how))
+        return model
     own = None if isinstance(backend, str) else backend
     runs_as_it_is = (own is None and backend != _INDUCTOR) or is_switched_off()
     run = None if runs_as_it_is else compiled(model, fullgraph, Options(dynamic, own, recompile_limit))

@@ -13,22 +13,30 @@ import inspect
 import re
 from collections.abc import Callable
 from importlib import import_module
+from threading import get_ident
 from typing import Any
 
-from .. import random
+import numpy as np
+
 from .._dtypes import get_default_dtype
+from .._generated import emit
 from ..fx._recording import RecordedNumber, RecordedTensor, Recorder, real
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..nn import Module
 from ..overrides import TorchFunctionMode
 from ..tensor import Tensor
+from ..tensor._base import wrap
+from ..tensor._functions.generators import default_generator
 from ..utils import _pytree as pytree
 from ._guards import compile_guards
+from ._making import _streams
 from ._purity import Verdict, analyse
+from ._recorder import Streams
+from ._recording import GradientsTouched
 from ._splitting import Obstacle, function_of
 from ._traced import UnrecordableError
-from ._trees import CONSTANTS, UnknownError, leaves, swapped
+from ._trees import CONSTANTS, Kept, UnknownError, containers, leaves, swapped
 
 ENDING = {
     "value": "a value of a tensor becomes Python's",
@@ -58,10 +66,15 @@ def record_for(
     _need_a_graph(verdict, function, mode)
     inputs, names = _inputs(function, given, verdict)
     recorder = BackendRecorder(inputs, names)
-    with random.fork_rng():
-        result = recorder.run_once(function, args, kwargs)
+    drawn = [generator for _, generator in _streams(_others(args, kwargs), verdict)]
+    streams = Streams([default_generator, *drawn])
+    try:
+        result, there = recorder.run_once(function, args, kwargs)
+    finally:
+        streams.put_back()
+    there |= {id(one): Kept(one) for one in verdict.returned}
     outputs: list[Any] = []
-    shape = _shape_of(result, outputs)
+    shape = _shape_of(result, recorder, outputs, there)
     graph = recorder.finish(tuple(outputs))
     module = GraphModule(recorder.attributes(), graph)
     used = recorder.used
@@ -89,7 +102,7 @@ def record_for(
             return retry
         if not made:
             made.append(_made_by(backend, module, tensors))
-        return _rebuilt(shape, made[0](*tensors))
+        return _rebuilt(shape, made[0](*tensors), args, kwargs)
 
     run.record = BackendRecord(module)  # type: ignore[attr-defined]
     return run
@@ -165,14 +178,21 @@ class BackendRecorder(Recorder):
         if what not in ("tensor", "as_tensor"):
             raise UnrecordableError(f"a value of a tensor becomes a Python {what}")
 
-    def run_once(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a function with what stands for its tensors, and return what it gives."""
+    def run_once(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[int, Any]]:
+        """Call a function with what stands for its tensors; return what it gives, and where the containers that it was given come from."""
         given: list[tuple[str, Any]] = []
         leaves((args, kwargs), "", given, [])
         stand_ins = {id(tensor): self.stand_in(tensor) for _, tensor in given}
+        own_args, own_kwargs = swapped(args, stand_ins), swapped(kwargs, stand_ins)
+        paths: dict[int, str] = {}
+        containers(own_args, "args", paths)
+        containers(own_kwargs, "kwargs", paths)
+        self._containers = own_args, own_kwargs  # their ids are to stay theirs
         with self._recording(), _Seen(self):
             self._patch_names(getattr(function_of(function), "__globals__", {}))
-            return function(*swapped(args, stand_ins), **swapped(kwargs, stand_ins))
+            self._patcher.patch_method(Tensor, "grad", self._refusing(vars(Tensor)["grad"]))
+            result = function(*own_args, **own_kwargs)
+        return result, {identity: _given(path) for identity, path in paths.items()}
 
     def stand_in(self, tensor: Any) -> RecordedTensor:
         """Return what stands for an input: a copy of it, with a placeholder."""
@@ -181,7 +201,7 @@ class BackendRecorder(Recorder):
             node = self._input_node(self._input_names[id(tensor)])
             self._busy += 1  # the copy is no operation of the function
             try:
-                copy = tensor.detach().clone().requires_grad_(tensor.requires_grad)
+                copy = _copy(tensor).requires_grad_(tensor.requires_grad)
             finally:
                 self._busy -= 1
             found = self._stand_ins[id(tensor)] = self.recorded(copy, node)
@@ -229,6 +249,34 @@ class BackendRecorder(Recorder):
         self._made_of_data[id(made)] = made
         return made
 
+    def made_anew(self, tensor: Any) -> Any:
+        """Return a result as the graph makes it: one that was made of data is new in every call."""
+        if id(tensor) in self._made_of_data and id(tensor) not in self._known:
+            return self.recorded(tensor, self.create_node("call_method", "clone", (self._read(tensor),), {}))
+        return tensor
+
+    def _refusing(self, plain: property) -> property:
+        """Return what gradients are read and set by: those of the tensors that the function reads are not in the graph."""
+        thread = get_ident()
+
+        def asked(how: Any) -> Callable[..., Any]:
+            def access(tensor: Any, *value: Any) -> Any:
+                if id(tensor) in self._inputs and not self._busy and get_ident() == thread:
+                    raise GradientsTouched("the gradient of a tensor is read or written")
+                return how(tensor, *value)
+
+            return access
+
+        return property(asked(plain.fget), asked(plain.fset), asked(plain.fdel))
+
+    def attribute(self, tensor: RecordedTensor, name: str) -> Any:
+        if name == "grad" and not self._busy:
+            raise GradientsTouched("the gradient of a tensor is read")
+        return super().attribute(tensor, name)
+
+    def set_attribute(self, tensor: RecordedTensor, name: str, value: Any) -> None:
+        raise UnrecordableError(f"the {name} of a tensor is set")
+
     def attributes(self) -> Module:
         """Return a module with what the graph reads besides its inputs."""
         for name, value in {**self.constants, **self.parts}.items():
@@ -256,6 +304,17 @@ class _Seen(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
+def _copy(tensor: Any) -> Any:
+    """Return a copy that is laid out as the tensor is: whether it is contiguous decides what a function gives."""
+    copy, array = tensor.detach().clone(), tensor._array
+    if copy.stride() == tensor.stride() or not array.size:
+        return copy
+    count = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    made = np.lib.stride_tricks.as_strided(np.empty(count, array.dtype), array.shape, array.strides)
+    made[...] = array
+    return wrap(made)
+
+
 def _made_by(backend: Callable[..., Any], module: GraphModule, inputs: list[Any]) -> Callable[..., Any]:
     """Call a backend; its errors become torch's."""
     try:
@@ -276,38 +335,47 @@ class _Output:
         self.at = at
 
 
-def _shape_of(tree: Any, outputs: list[Any]) -> Any:
-    """Return results with what stands for their tensors, which are listed."""
+def _given(path: str) -> Callable[..., Any]:
+    """Return what finds a container among arguments."""
+    return emit("a container of a call", f"def found(args, kwargs):\n    return {path}", {})["found"]  # type: ignore[no-any-return]
+
+
+def _shape_of(tree: Any, recorder: BackendRecorder, outputs: list[Any], there: dict[int, Any]) -> Any:
+    """Return results with what stands for their tensors, which are listed, and for containers that are `there`, by their ids."""
     if isinstance(tree, Tensor):
+        tree = recorder.made_anew(tree)
         for at, one in enumerate(outputs):
             if one is tree:
                 return _Output(at)
         outputs.append(tree)
         return _Output(len(outputs) - 1)
-    if isinstance(tree, RecordedNumber):
-        return real(tree)
+    if id(tree) in there:
+        return there[id(tree)]
+    if isinstance(tree, RecordedNumber) or type(tree) in RESULTS:
+        return Kept(real(tree))
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*[_shape_of(one, outputs) for one in tree])
+        return type(tree)(*[_shape_of(one, recorder, outputs, there) for one in tree])
     if type(tree) in (tuple, list):
-        return type(tree)([_shape_of(one, outputs) for one in tree])
+        return type(tree)([_shape_of(one, recorder, outputs, there) for one in tree])
     if type(tree) is dict:
-        return {key: _shape_of(one, outputs) for key, one in tree.items()}
-    if type(tree) in RESULTS:
-        return tree
+        return {key: _shape_of(one, recorder, outputs, there) for key, one in tree.items()}
     raise UnknownError(f"a result of type {type(tree).__name__}", is_result=True)
 
 
-def _rebuilt(shape: Any, outputs: Any) -> Any:
+def _rebuilt(shape: Any, outputs: Any, args: Any, kwargs: Any) -> Any:
     """Return results with these tensors."""
-    if type(shape) is _Output:
+    kind = type(shape)
+    if kind is _Output:
         return outputs[shape.at]
+    if kind is Kept:
+        return shape.thing
     if isinstance(shape, tuple) and hasattr(shape, "_fields"):
-        return type(shape)(*[_rebuilt(one, outputs) for one in shape])
-    if type(shape) in (tuple, list):
-        return type(shape)([_rebuilt(one, outputs) for one in shape])
-    if type(shape) is dict:
-        return {key: _rebuilt(one, outputs) for key, one in shape.items()}
-    return shape
+        return kind(*[_rebuilt(one, outputs, args, kwargs) for one in shape])
+    if kind in (tuple, list):
+        return kind([_rebuilt(one, outputs, args, kwargs) for one in shape])
+    if kind is dict:
+        return {key: _rebuilt(one, outputs, args, kwargs) for key, one in shape.items()}
+    return shape(args, kwargs)  # a container that was given
 
 
 def _facts(places: list[tuple[str, Any]], tensors: list[Any], args: Any, kwargs: Any) -> Any:

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,10 @@ class CompiledBackward(Node):
     """The backward of a compiled call.
 
     Gradients that are arrays go through the compiled backward. There is one for all results, and one for each choice of results that has
-    come before, or is likely to come: the first time, as where gradients carry levels, the function runs again in eager on the saved
-    inputs, and its own graph is differentiated. Where a graph of the backward is wanted, that is compiled, too (`_derivatives.py`).
+    come before, or is likely to come. If there is one for each result of another choice, their gradients are added. Else, as where
+    gradients carry levels, the function runs again in eager on the saved inputs, and its own graph is differentiated; if something has
+    changed since the call, the backward of all results gets zeros for the others. Where a graph of the backward is wanted, that is
+    compiled, too (`_derivatives.py`).
     """
 
     __slots__ = ("arrived", "call", "done", "labels", "num_outputs", "saved", "versions")
@@ -53,9 +56,13 @@ class CompiledBackward(Node):
         self.arrived = frozenset([at for at, part in enumerate(parts) if part is not None])
         if self.arrived & self.done:
             raise _errors.freed(None)
-        backward = record.backwards.get(self.arrived)
-        inputs, results = record.saved if graph or backward is None else backward[2]
-        if graph or backward is None:  # the function runs again: results without gradients may have been overwritten
+        backward = None
+        if not graph and all([part is None or type(part) is NDARRAY or isinstance(part, np.generic) for part in parts]):
+            backward = record.backward_of(self.arrived)
+            if backward is None and self.arrived and (record.takes_steps or call.change() is not None):
+                backward = record.with_zeros(self.arrived)
+        inputs, results = record.saved if backward is None else backward[2]
+        if backward is None:  # the function runs again: results without gradients may have been overwritten
             results = [at for at in results if record.seeds[at] in self.arrived]
         for at in inputs:
             tensor, version = call.tensors[at], call.versions[at]
@@ -66,10 +73,7 @@ class CompiledBackward(Node):
         for storage, version, array in [self.versions[at] for at in results]:
             if storage.version != version:
                 raise _errors.overwritten(array, self, storage, version, self.place())
-        if graph or not all([part is None or type(part) is NDARRAY or isinstance(part, np.generic) for part in parts]):
-            return self._again(parts, graph)
         if backward is None:
-            record.miss(self.arrived)
             return self._again(parts, graph)
         program, gradients, _ = backward
         found = program(*self.saved, *[_laid_out(part) for part in parts if part is not None])
@@ -88,12 +92,13 @@ class CompiledBackward(Node):
                 "the backward of a compiled function that takes a step of an optimizer cannot be differentiated itself, nor be run for "
                 "some of its results only\nHint: leave torch.compile out here, or compile what takes no step."
             )
-        call.need_unchanged()
+        if (change := call.change()) is not None:
+            raise RuntimeError(change)
         if not self.arrived:
             return [None] * len(call.record.differentiated)
 
         def in_eager() -> Any:
-            with call.without_hooks(graph):
+            with call.apart(graph):
                 with using(grad=True, recording=None), call.as_before(), call.inside_again():
                     outs, wanted = call.again(graph)
                 arrived = [
@@ -115,7 +120,7 @@ class CompiledBackward(Node):
             grads = gradients_of(call, given, False, in_eager)
         else:
             grads = in_eager()
-        return [None if grad is None else grad._array for grad in grads]
+        return [None if grad is None else _new(grad._array) for grad in grads]
 
     def _hand_hooks_on(self, outs: Sequence[Any]) -> None:
         """Let hooks of the results hold for those of the function that ran again: a graph of the gradients leads through these."""
@@ -150,9 +155,24 @@ def _laid_out(part: Any) -> Any:
     return np.asarray(part)
 
 
+def _new(array: Any) -> Any:
+    """Return a gradient in memory of its own: in eager two tensors may get the same, or what a user has (`Node.makes_gradients`)."""
+    return array.copy("K") if type(array) is NDARRAY else array
+
+
 def _is_still(array: Any, before: Any) -> bool:
-    """Tell whether a tensor has the array that it had, or the number, of which an array was made."""
-    return array is before or (type(array) is not NDARRAY and np.array_equal(array, before, equal_nan=True))
+    """Tell whether a tensor has the array that it had; a number may be kept as an array since, of which there is another one."""
+    return array is before or (not before.shape and np.array_equal(array, before, equal_nan=True))
+
+
+def _copies(cells: Sequence[CellType]) -> tuple[CellType, ...]:
+    made = []
+    for one in cells:
+        try:
+            made.append(CellType(one.cell_contents))
+        except ValueError:  # it is empty
+            made.append(CellType())
+    return tuple(made)
 
 
 class Call:
@@ -162,7 +182,9 @@ class Call:
         "args",
         "arrays",
         "before",
+        "cells",
         "kwargs",
+        "numbers",
         "record",
         "storages",
         "stream",
@@ -173,9 +195,11 @@ class Call:
 
     def __init__(
         self, record: Any, args: Any, kwargs: Any, tensors: Sequence[Any], arrays: Sequence[Any], storages: Sequence[Any],
-        versions: Sequence[int], stream: Any = None, before: Any = ((), ()),
+        versions: Sequence[int], stream: Any = None, before: Any = ((), ()), numbers: tuple[Any, ...] = (),
     ) -> None:  # fmt: skip
         self.stream = stream  # where streams of random numbers stood before the call
+        self.numbers = numbers  # Python's that are inputs
+        self.cells = _copies(record.cells) if record.cells else ()
         self.before = (
             before  # copies of the arrays into which it writes, and the gradients that it replaces, as they were
         )
@@ -183,23 +207,32 @@ class Call:
         self.arrays, self.storages, self.versions = arrays, storages, versions  # of these, right after the call
         self.transforms = current_mode().transforms
 
-    def need_unchanged(self) -> None:
-        """Refuse to run the function again on other numbers, or as another function."""
+    def function(self) -> Any:
+        """Return the function, with what its cells held in the call."""
+        function = self.record.function
+        if not self.cells:
+            return function
+        code, defaults = function.__code__, function.__defaults__
+        return FunctionType(code, function.__globals__, function.__name__, defaults, self.cells)
+
+    def change(self) -> str | None:
+        """Say why the function would run again on other numbers, or as another function."""
         kept = self.record.found.writes if self.before[0] else ()
         for at, (tensor, array, version) in enumerate(zip(self.tensors, self.arrays, self.versions, strict=True)):
             storage = tensor._storage
             changed = storage is not None and storage.version != version
             if at not in kept and (changed or not _is_still(tensor._array, array)):
-                raise RuntimeError(
+                return (
                     "a tensor given to a compiled function was changed in place, or got other data, before its backward was "
                     "differentiated, or before a backward of some of its results only\nHint: these run the function again. Change a "
                     "clone() instead, or leave torch.compile out here."
                 )
-        if not self.record.still_holds(self.args, self.kwargs):
-            raise RuntimeError(
+        if not self.record.is_as_then(self):
+            return (
                 "what a compiled function reads (a global, an attribute, a flag) was changed before its backward was differentiated, or "
                 "before a backward of some of its results only\nHint: these run the function again. Change it after the backward."
             )
+        return None
 
     @contextmanager
     def drawing_as_then(self) -> Iterator[None]:
@@ -245,14 +278,18 @@ class Call:
                     one.restore()
 
     @contextmanager
-    def without_hooks(self, graph: bool) -> Iterator[None]:
-        """Run a block that takes gradients of captured tensors: their hooks are called by the backward that asks for these."""
+    def apart(self, graph: bool) -> Iterator[None]:
+        """Run a block that takes gradients of captured tensors as if nothing else led to them, or on from them to others.
+
+        The backward that asks for these gradients calls hooks, and adds what comes by other ways. Tensors that do not require
+        gradients any more did in the call.
+        """
         record = self.record
         captured = [self.tensors[at] for at in record.differentiated if at >= record.given]
-        hooked = [one for one in captured if has_hooks(one)]
-        with one_at_a_time if hooked else nullcontext():
-            snapshots = [Snapshot(one) for one in hooked]
-            edges = [edge_of(vocabulary.alias(one)) if graph else LEAF for one in hooked]
+        shown = [one for one in captured if graph or one._edge is not LEAF or has_hooks(one)]
+        with one_at_a_time if shown else nullcontext():
+            snapshots = [Snapshot(one) for one in shown]
+            edges = [edge_of(vocabulary.alias(one)) if graph and one._edge is not None else LEAF for one in shown]
             try:
                 for one, edge in zip(snapshots, edges, strict=True):
                     extra = Extra()
@@ -270,9 +307,9 @@ class Call:
         for at in record.differentiated:
             tensor = self.tensors[at]
             if at < record.given:  # an argument: another tensor can stand for it
-                stand_ins[id(tensor)] = vocabulary.alias(tensor) if graph else wrap(tensor._array, LEAF)
+                has_graph = graph and tensor._edge is not None
+                stand_ins[id(tensor)] = vocabulary.alias(tensor) if has_graph else wrap(tensor._array, LEAF)
         args, kwargs = swapped(self.args, stand_ins), swapped(self.kwargs, stand_ins)
         with self.drawing_as_then():
-            result = record.function(*args, **kwargs)
-        outs = record.differentiable(result)
+            outs = record.again(self, args, kwargs)
         return outs, [stand_ins.get(id(self.tensors[at]), self.tensors[at]) for at in record.differentiated]

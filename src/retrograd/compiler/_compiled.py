@@ -309,7 +309,7 @@ class Compiled:
         if pattern and pattern not in self._patterns and len(self._patterns) < LIMIT:
             self._patterns.add(pattern)
             self.records[:] = [
-                run for run in self.records if pattern in run.record.backwards or not run.record.found.seeds
+                run for run in self.records if run.record.is_compiled_for(pattern) or not run.record.found.seeds
             ]
 
 
@@ -392,6 +392,11 @@ class CompiledRegion(Compiled):
         if not names:  # what a view shows, which has no variable
             return Obstacle(names=frozenset(self.outputs))
         return Obstacle(ends=frozenset(names))
+
+    def _record_with(self, free: frozenset[Any], mode: Any, args: Any, kwargs: Any) -> Any:
+        run = super()._record_with(free, mode, args, kwargs)
+        run.record.cells = self.function.__closure__ or ()  # which are filled anew for every call
+        return run
 
     def _first(self, run: Any, mode: Any, key: Any, args: Any, kwargs: Any) -> Any:
         result = super()._first(run, mode, key, args, kwargs)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from .. import autograd
 from .._modes import PLAIN, current_mode, using
 from ._apart import one_at_a_time
+from ._compiled import usual
 from ._inside import Crossing, OutsideError, below_level, gives_gradients_outside
 from ._recording import record as record_call
 from ._runner import RETRY, Record, runner
@@ -43,7 +44,7 @@ class Place:
 def gradients_of(call: Any, parts: Sequence[Any], create_graph: bool, in_eager: Callable[[], Any]) -> Any:
     """Return the gradients of a call, of the gradients of its results, as tensors; with a graph if that is wanted."""
     record = call.record
-    if record.found.generators or record.has_effects or record.found.numbers:
+    if record.found.generators or record.has_effects or record.found.numbers or usual(current_mode())[1] is not None:
         return in_eager()
     seeds = [part for part in parts if part is not None]
     try:
@@ -140,7 +141,7 @@ def _recorded(record: Any, wanted: Wanted, create_graph: bool, given: _Given) ->
             paths.setdefault(id(tensor), (path, tensor))
     count = len(paths)
     paths |= {id(one): ("", one) for one in captured}
-    with using(grad=True, recording=None, transforms=()), read_from_memory(record.reads_sizes):
+    with using(**PLAIN._asdict()), read_from_memory(record.reads_sizes):
         tensors = [one for _, one in paths.values()]
         found = record_call(lambda _: function(*args, **kwargs), tensors, count, patterns=wanted.patterns)
         made = Record(function, found, count, lambda function, args, kwargs: True)
@@ -156,7 +157,7 @@ def _twice(record: Any, call: Any, arrived: list[int], create_graph: bool) -> Ca
     def gradients(given: Sequence[Any], seeds: Sequence[Any]) -> list[Any]:
         found = {id(place): tensor for place, tensor in zip(places.values(), given, strict=True)}
         with using(grad=True):
-            outs = record.differentiable(record.function(*swapped(args, found), **swapped(kwargs, found)))
+            outs = record.again(call, swapped(args, found), swapped(kwargs, found))
         every = [*given, *captured]
         wanted = [every[at] for at in record.differentiated]
         chosen = [outs[at] for at in arrived]

@@ -61,6 +61,7 @@ def made_record(
     checked = {("args", "length"), ("kwargs", "keys"), *((path, "type") for path, _ in places)}  # by the runner itself
     guards = [one for one in verdict.guards if (one.source.text, one.kind) not in checked]
     made = Record(function, found, given, compile_guards(guards))
+    made.guards = guards
     made.constants = constants_of(verdict.guards)
     found_at = [path for path, _ in paths.values()]
     return runner(made, mode, found_at, places, _without(facts, numbers), streams, there, verdict.returned)

@@ -69,6 +69,9 @@ class OptimizedModule(Module):
     def __delattr__(self, name: str) -> None:
         delattr(self._orig_mod, name)
 
+    def __dir__(self) -> list[str]:
+        return list(dict.fromkeys([*self._orig_mod.__dir__(), *super().__dir__()]))
+
     def __len__(self) -> int:
         return len(self._orig_mod)
 

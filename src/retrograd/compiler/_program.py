@@ -281,6 +281,7 @@ def _without_copies(steps: list[Step], results: list[Value]) -> tuple[list[Step]
     returned = {value.buffer for value in results}
     same: dict[Value, Value] = {}
     merged: dict[Any, Any] = {}
+    own: set[Value] = set()  # what these steps make: a value of another program has an owner
     kept: list[Step] = []
     for number, step in enumerate(steps):
         if same:
@@ -288,7 +289,7 @@ def _without_copies(steps: list[Step], results: list[Value]) -> tuple[list[Step]
         if step.kind == "method" and step.label == "copy" and not step.writes:
             (made,), of = step.makes, step.arguments[0]
             buffers = of.buffer, made.buffer
-            alone = of.step is not None and not of.offset and not any(one.known or one.written for one in buffers)
+            alone = of in own and not of.offset and not any(one.known or one.written for one in buffers)
             laid_out = (of.shape, of.strides, of.dtype) == (made.shape, made.strides, made.dtype)
             owns = alone and laid_out and not any(value.buffer is of.buffer for value in of.step.values)
             if owns and of.buffer not in returned and last[of.buffer] == number:
@@ -301,6 +302,7 @@ def _without_copies(steps: list[Step], results: list[Value]) -> tuple[list[Step]
                 continue
         for value in step.makes:
             value.buffer = merged.get(value.buffer, value.buffer)
+        own.update(step.makes)
         kept.append(step)
     return kept, [same.get(value, value) for value in results]
 

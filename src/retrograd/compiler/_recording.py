@@ -40,7 +40,8 @@ from ._recorder import Recorder, Streams
 from ._traced import Traced, UnrecordableError
 from ._trees import Kept
 
-MOST_ALONE = 4  # results each of which gets a backward of its own before it is asked for
+FEW_ALONE = 4  # results whose backwards by themselves are compiled before anybody asks for them
+MOST_ALONE = 4  # times as many nodes as that of all may these backwards have together
 VIEWS = (GRAD, MULTIPLE, NO_GRAD)  # where views are made that a program can make again
 
 
@@ -73,11 +74,15 @@ class Recorded:
         self.differentiated: list[int] = []  # inputs that get gradients, in the order of the edges
         self.gradients: list[int | None] = []  # for each, its place among the results of the backward
         self.seeds = 0  # results that require gradients
+        self.reached: list[frozenset[int]] = []  # for each of these: which of the inputs that get gradients it comes of
         self.labels: list[str] = []  # of these: the names of their nodes in eager
         self.kept: frozenset[int] = frozenset()  # those whose graphs save nothing, so that no backward frees them
         self.partial: dict[
             frozenset[int], tuple[Program, list[int | None]]
         ] = {}  # backward of some of them, and its gradients
+        self.likely: set[frozenset[int]] = (
+            set()
+        )  # of these: which are too many to be compiled before they are asked for
         self.behind: list[
             Any
         ] = []  # results of which others are computed: gradients of these by those may be asked for
@@ -205,7 +210,7 @@ class _Session:
         patterns: Iterable[frozenset[int]],
         numbers: Sequence[Free],
     ) -> None:
-        self.function, self.given, self.patterns = function, given, patterns
+        self.function, self.given, self.patterns = function, given, set(patterns)
         self.found = Recorded()
         self.found.optimizers = optimizers
         self.found.touches_grads = touches_grads
@@ -510,7 +515,14 @@ class _Session:
         found, recorder, tensors = self.found, self.recorder, self.tensors
         inputs = [*recorder.inputs[: len(tensors)], *recorder.numbers]
         every = frozenset(range(len(outs)))
-        recorded = [self._backward_of(pattern, outs) for pattern in (every, *self._patterns(outs))]
+        graphs = [graph_of([out._edge]) for out in outs]
+        ends = [node_of(edge_of(tensors[at])) for at in found.differentiated]
+        found.reached = [
+            frozenset([at for at, end in enumerate(ends) if end in nodes or end in leaves]) for nodes, leaves in graphs
+        ]
+        recorded = [
+            self._backward_of(pattern, outs) for pattern in (every, *self._patterns([nodes for nodes, _ in graphs]))
+        ]
         saved: dict[Value, None] = {}
         for program, _, _, seeds in recorded:
             made = {value for step in program.steps for value in step.makes}
@@ -527,29 +539,23 @@ class _Session:
                 found.backward, found.gradients = program, gradients
             else:
                 found.partial[pattern] = program, gradients
+        found.likely = set(found.partial) - self.patterns if len(outs) > FEW_ALONE else set()
         found.forward = _ordered(Program(inputs, recorder.steps[:count], [*values, *found.saved]).simplified())
         found.steps = recorder.steps
 
-    def _patterns(self, outs: list[Any]) -> list[frozenset[int]]:
-        """Return which results may get gradients alone.
+    def _patterns(self, graphs: list[set[Any]]) -> list[frozenset[int]]:
+        """Return which results, by the nodes behind them, may get gradients alone.
 
         Those that were asked for; and each by itself where it may be too late to run the function again when it is asked for: if the
         function writes, or if the result comes of a part of the inputs, as others may have changed by then. (The discriminator of a GAN
         takes a step between its own backward and that of the generator.)
         """
-        count = len(outs)
+        count, reached = len(graphs), self.found.reached
         found = {pattern for pattern in self.patterns if len(pattern) < count}
-        if 1 < count <= MOST_ALONE:
-            some = range(count) if self.found.writes else self._of_a_part(outs)
-            found |= {frozenset({at}) for at in some}
+        if count > 1 and sum(map(len, graphs)) <= MOST_ALONE * len(set().union(*graphs)):
+            together = frozenset().union(*reached)
+            found |= {frozenset({at}) for at, some in enumerate(reached) if self.found.writes or some != together}
         return sorted(found, key=sorted)
-
-    def _of_a_part(self, outs: list[Any]) -> list[int]:
-        """Return which results come of fewer of the inputs than all together."""
-        inputs = {node_of(edge_of(self.tensors[at])) for at in self.found.differentiated}
-        behind = [inputs & set().union(*graph_of([out._edge])) for out in outs]
-        together = set().union(*behind)
-        return [at for at, some in enumerate(behind) if some != together]
 
     def _backward_of(
         self, pattern: frozenset[int], outs: list[Any]
@@ -564,6 +570,7 @@ class _Session:
         results: list[Value] = []
         places: list[int | None] = []
         memories = {value.buffer for value in recorder.inputs}
+        memories |= {value.buffer for step in recorder.steps[:count] for value in step.makes}
         for gradient, tensor in zip(gradients, wanted, strict=True):
             if gradient is None:
                 places.append(None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from types import CellType
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from .._dtypes import get_default_dtype
 from .._generated import emit
 from .._graph.guards import Freed
 from .._graph.node import Slot
-from .._modes import NO_GRAD, PLAIN
+from .._modes import NO_GRAD, PLAIN, Mode, using
 from ..tensor._aliasing.view_nodes import detached, replay, replaying_node
 from ..tensor._aliasing.views import MULTIPLE, register_view, wrote
 from ..tensor._aliasing.views import NO_GRAD as WITHOUT_GRADIENTS
@@ -24,11 +25,11 @@ from ..tensor._recording.flat import EXACT
 from ..tensor._recording.record import mark_inference
 from ._backward import Call, CompiledBackward
 from ._groups import grouped
-from ._guards import same
+from ._guards import Guard, compile_guards, same
 from ._recorder import Streams
 from ._recording import Recorded, stop_at_optimizers
 from ._sizes import are_read
-from ._trees import check_lines, rebuilt
+from ._trees import check_lines, rebuilt, swapped
 
 NDARRAY = np.ndarray
 FEW = 4  # tensors of which each pair is compared
@@ -59,9 +60,13 @@ class Record:
         self.saved = [at for at, _ in inputs], list(range(len(results)))
         seeds = {one: at for at, one in enumerate(one for one, out in found.outputs.items() if out.requires_grad)}
         self.seeds = [seeds.get(identity) for identity, _ in results]  # of these results: which gradient is theirs
+        self.kinds: list[tuple[Any, Any]] = []  # of the gradients that come: shapes and dtypes
+        self.guards: Sequence[Guard] = ()
+        self.cells: Sequence[CellType] = ()  # of the function, which hold something else in every call
         if found.backward is not None:
             backward, found.backward = found.backward, grouped(found.backward)
             every = frozenset(range(found.seeds))
+            self.kinds = [(value.shape, value.dtype) for value in backward.inputs[len(found.saved) :]]
             for pattern, (program, gradients) in {every: (backward, found.gradients), **found.partial}.items():
                 read = {value.buffer for step in program.steps for value in step.values}
                 read.update(value.buffer for value in program.results)
@@ -69,8 +74,10 @@ class Record:
                     [at for at, buffer in inputs if buffer in read],
                     [at for at, (_, buffer) in enumerate(results) if buffer in read],
                 )
-                program = found.backward if pattern == every else grouped(program)
+                if pattern == every or pattern not in found.likely:
+                    program = found.backward if pattern == every else grouped(program)
                 self.backwards[pattern] = program.function("the backward of a compiled function"), gradients, reads
+        self.likely = found.likely  # patterns whose backwards should be compiled when they are asked for
         self.miss: Callable[[frozenset[int]], None] = lambda pattern: (
             None
         )  # is told of results that get gradients alone
@@ -82,10 +89,88 @@ class Record:
         self.tensors: Callable[..., list[Any]]  # the tensors of a call, behind them their gradients
         self.is_for: Callable[..., Any]  # whether it is for a call, whatever the numbers there; else RETRY
         self.streams: Callable[..., list[Any]]  # the streams of random numbers from which it draws
+        self.numbers: Callable[..., tuple[Any, ...]]  # Python's numbers that are inputs
+        self.mode: Mode  # under which it was recorded
+        self.holds_in_copies: Callable[..., bool] | None = None  # likewise `holds`, for copies of the function
+        self.default_dtype = get_default_dtype()
 
     def still_holds(self, args: Any, kwargs: Any) -> bool:
         """Tell whether the Python state that the function reads is as it was."""
         return self.holds(self.function, args, kwargs)
+
+    def backward_of(self, pattern: frozenset[int]) -> Any:
+        """Return the backward for gradients of some results, which may be the sum of those of each; None if there is none."""
+        known = self.backwards.get(pattern)
+        if known is None and len(pattern) > 1:
+            alone = [self.backwards.get(frozenset({at})) for at in sorted(pattern)]
+            if None not in alone:
+                known = self.backwards[pattern] = _sum_of(alone)
+                self.likely.add(pattern)
+        if (known is None or pattern in self.likely) and not stop_at_optimizers.get():  # which is so in a trial
+            self.miss(pattern)
+        return known
+
+    def with_zeros(self, pattern: frozenset[int]) -> Any:
+        """Return the backward of all results with zeros for those that get no gradients; it gives None where these make NaN."""
+        every = frozenset(range(self.found.seeds))
+        run, places, reads = self.backwards[every]
+        reached = frozenset().union(*[self.found.reached[at] for at in pattern])
+        gradients = [place if at in reached else None for at, place in enumerate(places)]
+        kinds = self.kinds
+
+        def program(*given: Any) -> Any:
+            saved, seeds = given[: -len(pattern)], iter(given[-len(pattern) :])
+            found = run(*saved, *[next(seeds) if at in pattern else np.zeros(*kind) for at, kind in enumerate(kinds)])
+            wanted = [] if found is None else [found[place] for place in gradients if place is not None]
+            return found if all(np.isfinite(one).all() for one in wanted) else None
+
+        return program, gradients, reads
+
+    def is_compiled_for(self, pattern: frozenset[int]) -> bool:
+        """Tell whether there is a compiled backward of its own for gradients of some results."""
+        return pattern in self.backwards and pattern not in self.likely
+
+    def is_as_then(self, call: Call) -> bool:
+        """Tell whether the function would read what it has read in a call."""
+        device = chosen_device()
+        if get_default_dtype() is not self.default_dtype or (device is not None and device.type != "cpu"):
+            return False
+        if self.cells and self.holds_in_copies is None:
+            others = [one for one in self.guards if one.source.text != "function" or one.kind != "identity"]
+            self.holds_in_copies = compile_guards(others)
+        holds = self.holds_in_copies or self.holds
+        return holds(call.function(), call.args, call.kwargs) and all(
+            map(same, self.numbers(call.args, call.kwargs), call.numbers)
+        )
+
+    def again(self, call: Call, args: Any, kwargs: Any) -> list[Any]:
+        """Run the function of a call under the mode of this, whatever the mode is now; return the results that require gradients."""
+        fields = self.mode._asdict()
+        del fields["transforms"], fields["recording"]
+        with using(**fields):
+            return self.differentiable(call.function()(*args, **kwargs))
+
+
+def _sum_of(alone: list[Any]) -> Any:
+    """Return the backward of several results of those of each: the program, the places of its gradients, and what it reads."""
+    each = [gradients for _, gradients, _ in alone]
+    reached = [at for at, places in enumerate(zip(*each, strict=True)) if any(place is not None for place in places)]
+    gradients = [reached.index(at) if at in reached else None for at in range(len(each[0]))]
+    reads = tuple(sorted(set().union(*[read[kind] for _, _, read in alone])) for kind in (0, 1))
+
+    def program(*given: Any) -> Any:
+        saved, seeds = given[: -len(alone)], given[-len(alone) :]
+        totals: dict[int, Any] = {}
+        for (run, places, _), seed in zip(alone, seeds, strict=True):
+            found = run(*saved, seed)
+            if found is None:
+                return None
+            for at, place in enumerate(places):
+                if place is not None:
+                    totals[at] = totals[at] + found[place] if at in totals else found[place]
+        return [totals[at] for at in reached]
+
+    return program, gradients, reads
 
 
 def code_of(record: Record) -> str:
@@ -122,8 +207,9 @@ def runner(
         "device": chosen_device, "entered": _device._entered.get, "chosen": _device._base.get,
         "storage_of": storage_of, "wrote": wrote, "LEAF": LEAF, "Freed": Freed,
         "view_of": view_of, "detached": detached, "none": frozenset(), "Streams": Streams,
-        "mark_inference": mark_inference,
+        "mark_inference": mark_inference, "swapped": swapped, "nothing": {},
     }  # fmt: skip
+    record.mode = mode
     lines: list[str] = []
     different = ["mode is not mode_of_record", *check_lines(facts, scope)]
     different += [
@@ -155,7 +241,7 @@ def runner(
     lines += ["if found is None:", *put_back, "    return RETRY"]
     lines += _effect_lines(found)
     captured = [at for at, path in enumerate(paths) if not path]
-    texts = _result_lines(record, lines, scope, captured, _staying(paths))
+    texts = _result_lines(record, lines, scope, captured, _staying(paths), _kept_arguments(facts))
     there = {} if there is None else there
     for number, one in enumerate(kept):
         scope[f"returned_{number}"] = one
@@ -179,6 +265,8 @@ def runner(
     finding = [f"    {line}" for line in generator_lines if " = " in line]
     text = "\n".join(["def streams(args, kwargs):", *finding, f"    return {_streams(found, scope)}"])
     record.streams = emit("streams of a call", text, scope)["streams"]
+    read = "".join(f"{one.expression(_holder(found, at), scope)}, " for at, one in enumerate(found.numbers))
+    record.numbers = emit("numbers of a call", f"def numbers(args, kwargs):\n    return ({read})", scope)["numbers"]
     found.result = None  # tensors of the recording
     found.tensors = found.tensors[record.given :]
     run.record = record
@@ -231,13 +319,18 @@ def _free_number_lines(record: Record, scope: dict[str, Any]) -> list[str]:
     found, lines = record.found, []
     scope |= {"same": same, "untried": record.untried, "on_trial": stop_at_optimizers.get}
     for number, one in enumerate(found.numbers):
-        at = len(found.generators) + number
-        expression = one.expression(f"holder{at}", scope)
-        lines += _refusing([refused]) if (refused := one.refused(f"holder{at}")) else []
+        at, holder = len(found.generators) + number, _holder(found, number)
+        expression = one.expression(holder, scope)
+        lines += _refusing([refused]) if (refused := one.refused(holder)) else []
         lines.append(f"n{at} = {expression}")
         if not one.is_tried:
             lines += _refusing([f"untried and not same(n{at}, untried.get({number}, n{at})) and not on_trial()"])
     return lines
+
+
+def _holder(found: Recorded, number: int) -> str:
+    """Name what holds a number of Python's."""
+    return f"holder{len(found.generators) + number}"
 
 
 def _generator_lines(found: Recorded, places: Sequence[tuple[str, Any]], scope: dict[str, Any]) -> list[str]:
@@ -436,10 +529,22 @@ def _effect_lines(found: Recorded) -> list[str]:
     return lines
 
 
+def _kept_arguments(facts: list[tuple[str, str, Any]]) -> str:
+    """Write what a node keeps of the arguments: those that hold lists and dictionaries may be changed by the time it runs."""
+    changing = [path for path, kind, value in facts if kind == "dict" or (kind == "sequence" and value[0] is list)]
+    every = [(root, any(path.startswith(f"{root}[") for path in changing)) for root in ("args", "kwargs")]
+    return ", ".join(f"swapped({root}, nothing)" if changes else root for root, changes in every)
+
+
 def _result_lines(
-    record: Record, lines: list[str], scope: dict[str, Any], captured: Sequence[int], staying: dict[int, int]
+    record: Record,
+    lines: list[str],
+    scope: dict[str, Any],
+    captured: Sequence[int],
+    staying: dict[int, int],
+    arguments: str,
 ) -> dict[int, str]:
-    """Write the tensors of the result with their node, and return their names."""
+    """Write the tensors of the result with their node, which keeps the `arguments`, and return their names."""
     found = record.found
     if found.seeds:
         every = range(len(found.tensors))
@@ -461,7 +566,10 @@ def _result_lines(
             start = len(found.forward.results) - len(found.saved)
             more = ", stream=streams" if _keeps_streams(found) else ""
             more += ", before=before" if _may_run_again(record) else ""
-            call = f"Call(record, args, kwargs, ({tensors}), ({arrays}), ({storages}), ({versions}){more})"
+            if found.numbers:
+                first = len(found.generators)
+                more += f", numbers=({''.join(f'n{first + at}, ' for at in range(len(found.numbers)))})"
+            call = f"Call(record, {arguments}, ({tensors}), ({arrays}), ({storages}), ({versions}){more})"
             lines += [f"node.call = {call}", f"node.saved = found[{start}:]"]
     texts: dict[int, str] = {}
     seed = 0

@@ -107,12 +107,12 @@ class Trial:
         with spoiled_memory(programs):
             try:
                 result = run(*self.call)
+                if result is self.retry:
+                    self._is_not_for_it()
+                    return None
+                return self._described(result, [0] * len(self.tensors))
             finally:
                 stop_at_optimizers.reset(token)
-            if result is self.retry:
-                self._is_not_for_it()
-                return None
-            return self._described(result, [0] * len(self.tensors))
 
     def _is_not_for_it(self) -> None:
         self.wrong = "its guards do not hold right after it was recorded"

@@ -165,7 +165,8 @@ def _method(name: str) -> Callable[..., Any]:
 
 def _property(name: str) -> property:
     return property(
-        lambda self: self._recorder.attribute(self, name), lambda self, value: setattr(self._real, name, _real(value))
+        lambda self: self._recorder.attribute(self, name),
+        lambda self, value: self._recorder.set_attribute(self, name, value),
     )
 
 
@@ -437,6 +438,10 @@ class Recorder(Tracer):
     def attribute(self, tensor: RecordedTensor, name: str) -> Any:
         """Read an attribute of a tensor, and record it."""
         return self.run(lambda real: getattr(real, name), "call_function", getattr, (tensor,), {}, (tensor, name))
+
+    def set_attribute(self, tensor: RecordedTensor, name: str, value: Any) -> None:
+        """Set an attribute of a tensor, which no graph does."""
+        setattr(tensor._real, name, _real(value))
 
     def run(
         self,

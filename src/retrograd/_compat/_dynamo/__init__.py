@@ -51,7 +51,11 @@ def mark_dynamic(tensor: Any, index: Any, **kwargs: Any) -> None:
     """Accept that a dimension's length changes between calls."""
 
 
-mark_static = maybe_mark_dynamic = mark_dynamic
+maybe_mark_dynamic = mark_dynamic
+
+
+def mark_static(t: Any, index: Any = None) -> None:
+    """Accept that a dimension, or each, has the same length in all calls."""
 
 
 def assume_constant_result(fn: T) -> T:
