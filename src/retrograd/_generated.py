@@ -8,9 +8,10 @@ Text is compiled here and nowhere else. Each text is named after what it is for,
 
 from __future__ import annotations
 
+import builtins
 import linecache
 import os
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 from ._places import own_text
@@ -23,6 +24,12 @@ def emit(what: str, text: str, scope: dict[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     exec(compiled(text, own_text(what)), scope, made)
     return made
+
+
+def reading(names: dict[str, Any], code: CodeType, name: str) -> Any:
+    """Make a function of code that reads its names in a dictionary. Python's own must be there: C code that imports looks for them."""
+    names.setdefault("__builtins__", builtins)
+    return FunctionType(code, names, name)
 
 
 def compiled(text: str, file: str, flags: int = 0) -> CodeType:

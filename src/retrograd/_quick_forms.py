@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
-from types import FunctionType
 from typing import Any
 
-from ._generated import emit
+from ._generated import emit, reading
 from ._modes import current_mode
 from ._size import Size
 from ._tracebacks import hide
@@ -126,7 +125,7 @@ def make_forms(call: Any, function: Any, out: bool, old_forms: bool, together: A
         text = spreading(function, together)
     names["size_types"] = SIZE_TYPES
     made = emit(f"public function {function.__name__}", text, {})["call"]
-    plain = FunctionType(made.__code__, names, call.__name__)
+    plain = reading(names, made.__code__, call.__name__)
     if parameters_of(function)[2] is None:
         count = made.__code__.co_argcount
         known = (*defaults, NOTHING, *keyword_defaults.values())

@@ -12,6 +12,7 @@ from typing import Any, Self, cast, overload
 from ._absent import finder
 from ._device import device
 from ._dtypes import dtype
+from ._generated import reading
 from ._modes import (
     NO_GRAD,
     PLAIN,
@@ -329,7 +330,7 @@ def overridable(
         "together": together,
         "_hide": _hide,
     }
-    call: Any = FunctionType(_at_first.__code__, names, function.__name__)
+    call = reading(names, _at_first.__code__, function.__name__)
     names["call"] = call
     _dressed(call, function)
     call.takes_out = out

@@ -94,3 +94,12 @@ def test_texts_are_written_out(tmp_path: Path) -> None:
     assert any(name.startswith("retrograd_the_plan_of") for name in written), sorted(written)
     for text in written.values():
         ast.parse(text)
+
+
+def test_functions_find_the_names_of_python() -> None:
+    """NumPy imports a part of itself at the first overflow, and asks the function that runs for `__import__`."""
+    x = retrograd.ones(2, requires_grad=True)
+    y = (x.exp() + x).sum()
+    y.backward()
+    functions = [retrograd.exp, retrograd.add, retrograd.sum, type(y.grad_fn).straight, retrograd.nn.functional.relu]
+    assert [one.__name__ for one in functions if "__builtins__" not in one.__globals__] == []

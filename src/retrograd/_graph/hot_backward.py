@@ -7,14 +7,14 @@ doubt (a value overwritten or freed, one that hooks hold, complex numbers, anoth
 
 from __future__ import annotations
 
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from .._core.numpy_namespace import _NUMPY_TYPES, numpy_namespace
 from .._core.primitive import ELEMENTWISE, engine_state
-from .._generated import emit
+from .._generated import emit, reading
 from .._thresholds import NATIVE, REGION
 from .guards import intact
 from .large_backward import LargeBackward, hands_on
@@ -104,7 +104,7 @@ def hot_methods(primitive: Any, rules: tuple[Any, ...], arrays: tuple[str, ...],
         made = emit(f"backward of {primitive.name}", text, {})
         codes = _codes[text] = {name: method.__code__ for name, method in made.items()}
     # copies, of which the interpreter takes notes that hold for this class
-    methods = {name: FunctionType(code.replace(), scope, name) for name, code in codes.items()}
+    methods = {name: reading(scope, code.replace(), name) for name, code in codes.items()}
     methods["straight"].__defaults__ = (False,)
     return methods
 

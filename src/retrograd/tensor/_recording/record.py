@@ -10,7 +10,7 @@ import operator
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from ..._core.fused import Fused
 from ..._core.levels import creation_numbers
 from ..._core.numpy_namespace import is_half, numpy_namespace
 from ..._core.primitive import ELEMENTWISE, Primitive
-from ..._generated import emit
+from ..._generated import emit, reading
 from ..._graph import node as _node
 from ..._graph.node import PYTHON_SCALARS, Guard, InputFacts, Meta, Node, Slot, node_class
 from ..._modes import NO_GRAD, PLAIN, Mode, current_mode, read_mode
@@ -397,7 +397,7 @@ def binary(
 def _written_later(recipe: Elementwise, signature: Any) -> Any:
     """Make a function that is written as text at its first call, so that importing stays quick."""
     names = {"recipe": recipe, "write": _write, "hide": hide}
-    call: Any = FunctionType(_at_first.__code__, names, recipe.name)
+    call = reading(names, _at_first.__code__, recipe.name)
     names["call"] = call
     call.__qualname__ = recipe.name
     call.__wrapped__, call.refuses = signature, True
