@@ -84,7 +84,7 @@ OF_PYTHON = {
 
 
 def test_everything_that_is_called_has_a_signature_and_a_description(facts):
-    assert set(facts["bare"]) == OF_PYTHON
+    assert set(facts["bare"]) <= OF_PYTHON  # newer versions say of more of them how they are called
 
 
 def test_signatures_are_those_of_the_stubs(facts):
