@@ -12,7 +12,7 @@ from typing import Any, Self, cast, overload
 from ._absent import finder
 from ._device import device
 from ._dtypes import dtype
-from ._generated import reading
+from ._generated import reading as _reading
 from ._modes import (
     NO_GRAD,
     PLAIN,
@@ -330,7 +330,7 @@ def overridable(
         "together": together,
         "_hide": _hide,
     }
-    call = reading(names, _at_first.__code__, function.__name__)
+    call = _reading(names, _at_first.__code__, function.__name__)
     names["call"] = call
     _dressed(call, function)
     call.takes_out = out
