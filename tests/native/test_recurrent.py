@@ -106,3 +106,16 @@ def test_parts_of_arrays_are_computed_one_after_the_other(apart: int) -> None:
     kernel(1, 3 if apart == 1 else 12)
     np.testing.assert_array_equal(outs[0], x * 2 + y)
     np.testing.assert_array_equal(outs[1], x[-1] - y)
+
+
+@pytest.mark.skipif(not machine.is_available(), reason="llvmlite is not installed")
+def test_memory_of_another_dtype_is_not_written() -> None:
+    @formula
+    def line(xp: Any, x: Any, y: Any) -> Any:
+        return x + y
+
+    x = np.ones((4, 20_000))
+    assert line.repeated([np.empty(x.shape)], x, x, apart=1) is not None
+    assert line.repeated([np.empty(x.shape, np.float32)], x, x, apart=1) is None
+    assert line.prepared((0,), 0, x[0], x[0]) is not None
+    assert line.prepared((0,), 0, x[0].astype(np.float32), x[0]) is None

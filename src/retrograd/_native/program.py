@@ -221,7 +221,9 @@ class Formula:
         Arrays are dense and have one shape, and elements do not depend on one another; `written` says which of them the results replace.
         """
         plan = self.plan(arrays, params, (True,) * len(written))
-        return None if plan is None else PreparedUpdate(plan, arrays, written, free)
+        if plan is None or any(made[1] != arrays[k].dtype for made, k in zip(plan.made, written, strict=False)):
+            return None
+        return PreparedUpdate(plan, arrays, written, free)
 
     def into(self, outs: Sequence[np.ndarray], *arrays: Any, **params: Any) -> None:
         """Compute into memory that is there, which may be that of the arrays if nothing is reduced; on NumPy's arrays alone."""
@@ -389,7 +391,7 @@ class _Plan:
     ) -> None:
         from . import llvm, loops
 
-        self.outs, self.apart = [(out.shape, out.strides) for out in outs], apart
+        self.outs, self.apart = [(out.shape, out.strides, out.dtype) for out in outs], apart
 
         geometry = _Geometry(arrays)
         if 0 in geometry.shape:
@@ -524,10 +526,15 @@ class _Plan:
                 dense[k] = 0 if shape[k] == 1 else step
                 step *= shape[k]
             strides.append(dense)
-        for k, (shape, own) in enumerate(self.outs):  # memory that is there
-            missing = geometry.rank - len(shape)
-            if missing > self.apart or shape != geometry.shape[missing:] or self.made[k][3] != "element":
-                raise UntraceableError("results of another shape than their memory")
+        for k, (shape, own, dtype) in enumerate(self.outs):  # memory that is there
+            missing, level = geometry.rank - len(shape), self.made[k][3]
+            if (
+                missing > self.apart
+                or shape != geometry.shape[missing:]
+                or level != "element"
+                or dtype != self.made[k][1]
+            ):
+                raise UntraceableError("results of another shape or dtype than their memory")
             known = [0 if n == 1 else s for n, s in zip(shape, own, strict=True)]
             strides[len(geometry.strides) + k] = [0] * missing + known
         self.outer = _merged(self.outer_axes, geometry.shape, strides)
