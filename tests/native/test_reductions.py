@@ -12,6 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import retrograd
+from retrograd._native import machine
 
 DIMS: dict[str, Any] = {"all": None, "first": 0, "last": -1, "outer": (0, 2), "middle": 1, "inner": (1, 2)}
 LAYOUTS: dict[str, tuple[tuple[int, ...], Callable[[Any], Any]]] = {
@@ -122,6 +123,7 @@ def test_sums_are_as_exact_as_numpys(shape: tuple[int, ...], dtype: str) -> None
     assert (np.abs(retrograd.from_numpy(x).sum(-1).numpy() - exact) <= 16 * eps * exact).all()
 
 
+@pytest.mark.skipif(not machine.is_available(), reason="without kernels NumPy adds columns one number after the other")
 @pytest.mark.parametrize("shape", [(70001, 7), (3, 20011, 2), (7, 9001)])
 @pytest.mark.parametrize("name", ["sum", "mean", "var", "var of all"])
 def test_complex_columns_lose_no_digits(name: str, shape: tuple[int, ...]) -> None:
