@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from retrograd.distributed.run import free_port
-from tests.distributed.programs import RUN, SECONDS, TORCH, ran
+from tests.distributed.programs import RUN, SECONDS, ran, ran_on_torch
 from tests.distributed.ranks import MPIEXEC, needs_mpi
 
 pytestmark = needs_mpi
@@ -191,7 +191,7 @@ if __name__ == "__main__":
 @pytest.mark.oracle
 def test_a_program_that_spawns_prints_what_it_prints_on_torch(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    own, theirs = ran(tmp_path, SPAWNS), ran(tmp_path, SPAWNS, python=TORCH)
+    own, theirs = ran(tmp_path, SPAWNS), ran_on_torch(tmp_path, SPAWNS)
     assert own[0] == theirs[0] == 0, (own, theirs)
     assert own[1] == theirs[1]
     assert own[2] == ""

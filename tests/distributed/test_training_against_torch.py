@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.distributed.programs import TORCH, ran
+from tests.distributed.programs import ran, ran_on_torch
 from tests.distributed.ranks import needs_mpi
 
 pytestmark = needs_mpi
@@ -77,6 +77,6 @@ if __name__ == "__main__":
 @pytest.mark.oracle
 def test_training_prints_the_same_losses(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    own, theirs = ran(tmp_path, TRAINS), ran(tmp_path, TRAINS, python=TORCH)
+    own, theirs = ran(tmp_path, TRAINS), ran_on_torch(tmp_path, TRAINS)
     assert own[0] == theirs[0] == 0, (own, theirs)
     assert own[1] == theirs[1]
