@@ -201,6 +201,11 @@ def _native_layout(arrays, channels, made, groups, size, places, kernel, stride,
     return layout if layout.is_worth else None
 
 
+def _is_small(layout):
+    """Tell whether products have sizes for which they are compiled: those are quicker than direct loops."""
+    return layout is not None and layout.is_small
+
+
 def _parts(start, end, of_each):
     """Return the slices of a batch whose patches are made together."""
     step = max(1, PART // max(1, of_each))
@@ -251,9 +256,7 @@ def convolve(xp, x, weight, bias=None, *, size, stride, padding, dilation, group
     windowed = x.shape[2:], size, kernel, stride, padding, dilation
     arrays = (x, weight) if bias is None else (x, weight, bias)
     patched = _native_layout(arrays, x.shape[1], weight.shape[0], groups, *windowed)
-    layout = (
-        None if patched is not None and patched.is_small else _direct_layout(arrays, x.shape[1], direct.LONG, *windowed)
-    )
+    layout = None if _is_small(patched) else _direct_layout(arrays, x.shape[1], direct.LONG, *windowed)
     if layout is not None:
         return direct.convolve(x, weight, bias, layout, groups), None
     if patched is not None:
@@ -402,7 +405,7 @@ def convolve_input(xp, g, weight, *, size, stride, padding, dilation, groups):
     patched = _native_layout(
         (g, weight), out.shape[1], channels, groups, size, g.shape[2:], kernel, stride, padding, dilation
     )
-    if whole and set(stride) == {1} and min(around) >= 0 and (patched is None or not patched.is_small):
+    if whole and set(stride) == {1} and min(around) >= 0 and not _is_small(patched):
         windowed = g.shape[2:], size, kernel, stride, around, dilation
         if channels <= out.shape[1] or _direct_layout((g, weight), channels, direct.LONG, *windowed) is not None:
             return convolve(
